@@ -21,6 +21,7 @@ from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS, RATES
 from analysis.run.device_hours import device_hours
 from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.printed_rates import SUMMARY
 from analysis.run.result import Analysis
 from analysis.run.summary import finite_median, largest_memory, last_finite, share_of_steps
 from logparse.context.run_context import RunContext
@@ -199,7 +200,9 @@ class Decoded:
 def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, identity: RunIdentity) -> RunRecord:
     """Put together what history keeps of a run."""
     steps, how = analysis.steps, analysis.computation
-    printed = decoded.settings.unique("name", keep="first", maintain_order=True)
+    # Rates of a summary are results, not settings.
+    settings = decoded.settings.filter(pl.col("kind") != SUMMARY)
+    printed = settings.unique("name", keep="first", maintain_order=True)
     row = {
         "run_id": content_hash(decoded.steps),
         "begins": content_hash(decoded.steps.head(BEGINNING)),

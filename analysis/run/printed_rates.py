@@ -1,11 +1,12 @@
 """What the log itself prints of rates: the framework's own figures, never mixed with ours.
 
-Comes in: rows marked by ``row_selection``. Goes out: a median for each printed rate, over the rows that count; over all
-rows where none counts.
+Comes in: rows marked by ``row_selection``, and settings. Goes out: a median for each printed rate, over the rows that
+count; over all rows where none counts. Where no row has it, the rate that the log prints of the whole run.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass
 
@@ -14,7 +15,9 @@ import polars as pl
 from logparse.schema import UNITS
 
 PREFIX = "logged_"
-COUNTED, ALL = "counted rows", "all rows"
+COUNTED, ALL, WHOLE = "counted rows", "all rows", "whole run"
+# The sentences of formats that print a rate of the whole run; their names are columns of steps.
+SUMMARY = "summary"
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class LoggedRate:
     covers: str
 
 
-def printed_rates(steps: pl.DataFrame) -> dict[str, LoggedRate]:
+def printed_rates(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> dict[str, LoggedRate]:
     """Each rate that rows print, by the name of ours: ``tokens_per_second_per_device``, ``mfu`` and so on."""
     printed = {}
     for column in (name for name in steps.columns if name.startswith(PREFIX)):
@@ -37,7 +40,17 @@ def printed_rates(steps: pl.DataFrame) -> dict[str, LoggedRate]:
             covers = COUNTED if len(counted) else ALL
             name = column.removeprefix(PREFIX)
             printed[name] = LoggedRate(UNITS[column], _median(values), len(values), covers)
-    return printed
+    return (_of_whole_run(settings) if settings is not None else {}) | printed
+
+
+def _of_whole_run(settings: pl.DataFrame) -> dict[str, LoggedRate]:
+    """The rates of a summary, the last one of each where a log has several; 0 is a rate that was not counted."""
+    rows = settings.filter(pl.col("kind") == SUMMARY).select("name", pl.col("value").cast(pl.Float64, strict=False))
+    return {
+        name.removeprefix(PREFIX): LoggedRate(UNITS[name], value, 1, WHOLE)
+        for name, value in rows.drop_nulls().iter_rows()
+        if math.isfinite(value) and value > 0
+    }
 
 
 def _median(values: pl.Series) -> float:

@@ -97,7 +97,7 @@ class Run:
     @cached_property
     def printed(self) -> Mapping[str, LoggedRate]:
         """The rates that the log itself prints, by the names of the metrics; never mixed with ours."""
-        return printed_rates(self.steps)
+        return printed_rates(self.steps, self.log.settings)
 
     @property
     def ranks(self) -> pl.DataFrame:

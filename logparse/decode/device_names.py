@@ -37,6 +37,21 @@ DEVICE_SPELLINGS = (
         "nvidia-smi",
         "|   0  NVIDIA H100 80GB HBM3          On  | 00000000:1B:00.0 Off |                    0 |",
     ),
+    # nvidia-smi cuts a name of more than 18 letters. V100 SXM2 has one peak, whatever its memory.
+    Spelling(
+        "device",
+        "V100-SXM2...",
+        r"^\|\s+\d+\s+(Tesla V100-SXM2)\.\.\.\s+(?:On|Off)\s+\|",
+        "nvidia-smi to 510",
+        "|   0  Tesla V100-SXM2...  On   | 00000000:1B:00.0 Off |                    0 |",
+    ),
+    Spelling(
+        "device",
+        "] NVIDIA ",
+        r"^\[\d+\] (NVIDIA [^|\r]*?)\s+\|\s+\d+\D?C, ",
+        "gpustat",
+        "[0] NVIDIA H100 80GB HBM3 | 41°C,  97 % | 70125 / 81559 MB | user(70100M)",
+    ),
     Spelling(
         "device",
         "| OK ",
@@ -76,6 +91,21 @@ DEVICE_SPELLINGS = (
             ("device-type", "--device-type=v5litepod-256"),
             ("accelerator-type", "--accelerator-type v5p-8"),
         )
+    ),
+    Spelling(
+        "device",
+        "accelerator_model_name",
+        r'"accelerator_model_name": ?"([^"]+?)"',
+        "MLPerf, the submitter's system",
+        ':::SYSJSON {"number_of_nodes":"1","accelerator_model_name":"NVIDIA H200-SXM5-141GB"}',
+    ),
+    # A count of nodes and a name of the submitter's own choice: only that of a device or of a vendor's system.
+    Spelling(
+        "device",
+        "submission_platform",
+        r'"submission_platform", "value": "\d+x(?:NVIDIA |AMD )?(?:Instinct |[DH]GX )?((?:MI|[A-Z]{1,2})\d{3}X?)"',
+        "MLPerf",
+        ':::MLLOG {"key": "submission_platform", "value": "64xNVIDIA DGX H100", "metadata": {}}',
     ),
     Spelling("device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"),
 )

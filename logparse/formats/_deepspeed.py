@@ -60,6 +60,13 @@ SENTENCES = (
     SettingSentence(
         "topology", "Using topology: {", r"^(?>.*?Using topology: ).*ProcessCoord\((?P<last_process>[^)]*)\): \d+\}"
     ),
+    # DeepSpeed-Chat's supervised fine-tuning, which pads each sample to that length. A reward model takes pairs.
+    SettingSentence(
+        "chat",
+        "--max_seq_len ",
+        r"^(?!.*num_padding_at_beginning)(?=.*--data_split ).*--max_seq_len (?P<max_seq_len>\d+)\b",
+    ),
+    SettingSentence("chat", "--data_split ", r"--per_device_train_batch_size (?P<batch>\d+)\b"),
     SettingSentence("profile", "world size:", r"^\s*world size:\s+(?P<world_size>\d+)\s*$"),
 )
 
@@ -72,6 +79,8 @@ NAMES = (
     Name("zero_stage", "engine:zero_optimization_stage"),
     Name("zero_stage", "deepspeed:zero_optimization.stage"),
     Name("world_size", "profile:world_size"),
+    Name("seq_length", "chat:max_seq_len"),
+    Name("micro_batch_size", "chat:batch"),
 )
 
 CHOICES = (

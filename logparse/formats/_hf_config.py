@@ -5,7 +5,7 @@ Sizes by transformers' names; ``model_type`` says which models have a gated MLP 
 
 from __future__ import annotations
 
-from logparse.formats._base import Block, Choice, Name
+from logparse.formats._base import NUMBER, Block, Choice, Name, SettingSentence
 
 HF_CONFIG = Block(
     kind="model",
@@ -16,6 +16,14 @@ HF_CONFIG = Block(
     entry=r'^\s{0,12}"(\w+)(?:": |(?=_attention",?\s*$))(\{|[^,\[]*)',
     nested=True,
     max_lines=1000,
+)
+# Rates of the whole run, evaluations and saves included, as the Trainer prints them at its end. Its tokens per second are
+# of one process or of all, by version.
+SUMMARY = tuple(
+    SettingSentence(
+        "summary", f"train_{rate}", rf"['\"]train_{rate}['\"]: ['\"]?(?P<logged_{rate}>{NUMBER})['\",}}]", last=True
+    )
+    for rate in ("samples_per_second", "steps_per_second")
 )
 _GATED = (
     "llama|mistral|mixtral|qwen2|qwen2_moe|qwen3|qwen3_moe|gemma|gemma2|gemma3_text|phi3|internlm2|baichuan|olmo2|yi"

@@ -48,6 +48,12 @@ SENTENCES = (
     _point("gradient_accumulation_steps"),
     _point("submission_benchmark"),
     _point("lora_rank"),
+    # A count of nodes and a name of the submitter's own choice.
+    SettingSentence(
+        "point",
+        '"submission_platform"',
+        r'"submission_platform", "value": "(?P<platform_nodes>\d+)x(?P<platform>[^"]+)',
+    ),
     _system("number_of_nodes"),
     _system("accelerators_per_node"),
 )
@@ -56,8 +62,10 @@ NAMES = (
     Name("model_name", "point:submission_benchmark"),
     Name("num_nodes", "system:number_of_nodes"),
     Name("devices_per_node", "system:accelerators_per_node"),
+    Name("num_nodes", "point:platform_nodes"),
 )
 CHOICES = (
+    Choice("devices_per_node", "8", {"point:platform": "(?:NVIDIA )?DGX (?:A100|H100|H200|B200)"}),
     # By the rules of the benchmark; its logs do not print it.
     Choice("seq_length", "8192", {"point:submission_benchmark": "llama2_70b_lora"}),
     Choice("lora", "True", {"point:lora_rank": r"[1-9]\d*"}),

@@ -6,7 +6,7 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
-from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
+from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
 BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
@@ -90,12 +90,13 @@ FORMAT = LogFormat(
         Record("evaluations", "{'eval_runtime'", r"\{'eval_runtime': ", fixed={"dataset": "eval"}),
     ),
     sentences=(
+        *SUMMARY,
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
         # LLaMA-Factory and ms-swift.
         SettingSentence("launch", "world size: ", r"Process rank: \d+, world size: (?P<world_size>\d+), device:"),
         SettingSentence(
-            "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
+            "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
         # Unsloth's banner.
         SettingSentence("unsloth", "Num GPUs", r"==  +Unsloth .* \| +Num GPUs(?: used)? = (?P<unsloth_gpus>\d+)"),

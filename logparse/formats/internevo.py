@@ -5,7 +5,7 @@ leaves out the optimizer; ``tgs`` is tokens of one device over the time of that 
 ``num_samples_in_batch`` are documents packed into the batch, not its sequences.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Sample, SettingSentence
 
 _RATE = "tgs (tokens/gpu/second)"
 _PARALLEL = {
@@ -13,6 +13,11 @@ _PARALLEL = {
     "pipeline": "pipeline_model_parallel_size",
     "tensor": "tensor_model_parallel_size",
 }
+
+
+# Of the configuration, printed as lines at the start, or as the Python file that it is.
+_PACK = "pack_sample_into_one"
+_DATA = {"seq_len": "seq_length", "micro_bsz": "micro_batch_size", "micro_num": "num_microbatches"}
 
 
 def _size(kind: str) -> SettingSentence:
@@ -59,8 +64,20 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"(?:tgs|acc|tokens|loss)/\w+",),
     required=("step", "loss"),
-    sentences=tuple(_size(kind) for kind in _PARALLEL),
-    names=tuple(Name(quantity, f"parallel:{kind}") for kind, quantity in _PARALLEL.items()),
+    sentences=(
+        *(_size(kind) for kind in _PARALLEL),
+        *(SettingSentence("data", f"{name}: ", rf"(?:^|\s){name}: (?P<{name}>\d+)\s*$") for name in _DATA),
+        SettingSentence("data", f"{_PACK}: ", rf"(?:^|\s){_PACK}: (?P<{_PACK}>\w+)\s*$"),
+        SettingSentence("file", "SEQ_LEN = ", r"^\s*SEQ_LEN = (?P<seq_len>\d+)\s*(?:#.*)?$"),
+        SettingSentence("file", f"{_PACK}=", rf"^\s*{_PACK}=(?P<{_PACK}>\w+),"),
+    ),
+    names=(
+        *(Name(quantity, f"parallel:{kind}") for kind, quantity in _PARALLEL.items()),
+        *(Name(quantity, f"data:{name}") for name, quantity in _DATA.items()),
+        Name("seq_length", "file:seq_len"),
+    ),
+    # Samples are packed to the length; without this, attention stays within each of them.
+    choices=tuple(Choice("packed_documents", "True", {f"{kind}:{_PACK}": "False"}) for kind in ("data", "file")),
     samples=(
         Sample(
             "2023-07-07 12:29:01,636\tINFO train.py:323 in record_current_batch_training_metrics -- "

@@ -20,7 +20,12 @@ FORMAT = LogFormat(
     ignored=frozenset({"file", "lineno"}),
     # The run goes on from a checkpoint of another trainer, whose tokens are not counted.
     counted=True,
-    companions=(Companion('"tracked_stats", ', rf'{STAMP}"train_step_timing"'), BATCH),
+    companions=(
+        Companion('"tracked_stats", ', rf'{STAMP}"train_step_timing"'),
+        # Once, over all of the run.
+        Companion('"value": {"throughput": ', r'"value": \{"throughput": (?P<logged_tokens_per_second>[0-9.]+)\}'),
+        BATCH,
+    ),
     records=(*RECORDS, EVAL_LOSS),
     sentences=SENTENCES,
     names=NAMES,
@@ -31,12 +36,15 @@ FORMAT = LogFormat(
             '"key": "global_batch_size", "value": 2048, "metadata": {"file": "train.py", "lineno": 120}}\n'
             ':::MLLOG {"namespace": "", "time_ms": 1696466368958, "event_type": "POINT_IN_TIME", "key": '
             '"tracked_stats", "value": {"train_step_timing": 11.375}, '
-            '"metadata": {"file": "callbacks.py", "lineno": 277, "step": 4194304}}',
+            '"metadata": {"file": "callbacks.py", "lineno": 277, "step": 4194304}}\n'
+            ':::MLLOG {"namespace": "", "time_ms": 1696466369001, "event_type": "POINT_IN_TIME", "key": '
+            '"tracked_stats", "value": {"throughput": 368730.25}, "metadata": {"file": "callbacks.py", "lineno": 284}}',
             {
                 "timestamp": "2023-10-05T00:39:28.958000",
                 "step": 1,
                 "elapsed_time_per_iteration_ms": 11375.0,
                 "consumed_tokens": 4194304,
+                "logged_tokens_per_second": 368730.25,
                 "global_batch_size": 2048,
             },
         ),

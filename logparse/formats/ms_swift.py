@@ -3,12 +3,29 @@
 ``train_speed`` is the mean since the start; ``elapsed_time`` (``1m 34s``) has whole seconds.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Block,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+)
+from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 
 GIB = float(2**30)
 # The quotes of a dict, or of JSON.
 _PLAN = r"['\"]global_step/max_steps['\"]: ['\"]\d+"
 _EVAL = {"dataset": "eval"}
+# Arguments of the command, printed one on a line. max_length is a limit of each sample, not the length of one.
+_ARGUMENTS = ("per_device_train_batch_size", "gradient_accumulation_steps", "sequence_parallel_size")
+# The Trainer of transformers has neither; Megatron-SWIFT prints other arguments. With sequence parallelism its own count
+# of the batch and its epochs differ.
+_NOT_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
 
 FORMAT = LogFormat(
     name="ms-swift",
@@ -56,14 +73,39 @@ FORMAT = LogFormat(
         for quote in "'\""
     ),
     sentences=(
+        *SUMMARY,
         SettingSentence(
-            "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
+            "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
+        *(SettingSentence("args", f"{name}=", rf"^{name}=(?P<{name}>\d+),\s*$") for name in _ARGUMENTS),
+        SettingSentence("peft", "model_parameter_info: ", r"model_parameter_info: (?P<class>\w+):"),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
     ),
-    names=(Name("world_size", "launch:world_size"),),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
+    blocks=(
+        Block(
+            kind="model",
+            marker="config=",
+            start=r"model_info: ModelInfo\(.*\bconfig=\w+Config \{\s*$",
+            end=r"^\}",
+            entry=HF_CONFIG.entry,
+            nested=True,
+            max_lines=1000,
+        ),
+    ),
+    names=(
+        *HF_NAMES,
+        Name("world_size", "launch:world_size"),
+        Name("micro_batch_size", "args:per_device_train_batch_size"),
+        Name("num_microbatches", "args:gradient_accumulation_steps"),
+        Name("context_parallel_size", "args:sequence_parallel_size"),
+    ),
+    choices=(
+        Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
+        Choice("lora", "True", {"peft:class": "Peft.*"}),
+        *(Choice(name, "1", {"args:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
+        *HF_CHOICES,
+    ),
     samples=(
         Sample(
             "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "

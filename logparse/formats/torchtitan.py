@@ -113,6 +113,8 @@ FORMAT = LogFormat(
         Name("pipeline_stages", "pipeline:stages"),
         Name("seq_length", "batch:seq_length"),
         *(Name(quantity, f"model:{name}", when=kind) for kind in (_LLAMA, _QWEN) for name, quantity in _SHAPE.items()),
+        # A model configured by transformers' names; its other sizes have no one meaning here.
+        Name("num_layers", "model:num_hidden_layers"),
         *(Name("num_query_groups", "model:n_kv_heads", when=kind) for kind in (_LLAMA, _QWEN)),
         Name("ffn_multiple_of", "model:multiple_of"),
         Name("ffn_dim_multiplier", "model:ffn_dim_multiplier", when=_LLAMA),

@@ -4,9 +4,27 @@
 the rate gives the time where flags say it, as for samples packed to one length. Since the end of 2024 it is of tokens that have a loss alone.
 """
 
-from logparse.formats._base import LogFormat, Reading, Sample
+from logparse.formats._base import Choice, LogFormat, Name, Reading, Sample, SettingSentence
 
 GIB = float(2**30)
+
+# The configuration that a recipe prints as YAML: name, indentation, value. Only packed samples have one length.
+_SENTENCES = tuple(
+    SettingSentence("config", f"{name}: ", rf"^{indentation}{name}: (?P<{name}>{value})\s*$")
+    for name, indentation, value in (
+        ("batch_size", "", r"\d+"),
+        ("gradient_accumulation_steps", "", r"\d+"),
+        ("max_seq_len", "  ", r"\d+"),
+        ("packed", "  ", r"\w+"),
+    )
+)
+_PACKED = {"config:packed": "(?i:true)"}
+_NAMES = (
+    Name("micro_batch_size", "config:batch_size"),
+    Name("num_microbatches", "config:gradient_accumulation_steps"),
+    Name("seq_length", "config:max_seq_len", when=_PACKED),
+)
+_CHOICES = (Choice("packed_documents", "True", _PACKED),)
 
 FORMAT = LogFormat(
     name="torchtune",
@@ -29,6 +47,9 @@ FORMAT = LogFormat(
     # What a recipe adds: preference optimization, distillation, quantization.
     ignored_patterns=(r"(?:rewards|log_probs|logits)/.*", r"\w+_loss"),
     required=("step",),
+    sentences=_SENTENCES,
+    names=_NAMES,
+    choices=_CHOICES,
     samples=(
         Sample(
             "Step 3 | loss:1.1718750596046448 lr:2e-05 tokens_per_second_per_gpu:640.2518310546875 ",

@@ -5,6 +5,7 @@ each epoch; where it gives none, the moving mean of the bar does.
 """
 
 from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Sample
+from logparse.formats.torchtune import FORMAT as LINES
 
 FORMAT = LogFormat(
     name="torchtune-bar",
@@ -20,6 +21,9 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     redrawn=True,
+    sentences=LINES.sentences,
+    names=LINES.names,
+    choices=LINES.choices,
     samples=(
         Sample(
             "1|3|Loss: 1.943998098373413:   0%|                    | 3/1617 [00:21<3:04:47,  6.87s/it]",

@@ -5,11 +5,18 @@ and answers per device over the whole step, by the log's own count: no MFU is ma
 are ``timing/...`` and no time of the step is printed.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 GIB = float(2**30)
 # From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
 _VALUE = rf"(?:np\.\w+\()?({NUMBER})\)?"
+# The configuration is a dict in columns: the indentation is that of the section, after the process that prints it.
+_PREFIX = r"^(?:\([^)]*\) )?"
+
+
+def _setting(name: str, indentation: int) -> SettingSentence:
+    return SettingSentence("config", f"'{name}': ", rf"{_PREFIX} {{{indentation}}}'{name}': (?P<{name}>\d+)[,}}]")
+
 
 FORMAT = LogFormat(
     name="verl",
@@ -47,8 +54,36 @@ FORMAT = LogFormat(
         ),
     ),
     # A step is generation and rewards too, of which no formula counts the work.
-    sentences=(SettingSentence("step", " - timing", r"(?P<generates>timing(?:_s)?/gen):", first=True),),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
+    sentences=(
+        SettingSentence("step", " - timing", r"(?P<generates>timing(?:_s)?/gen):", first=True),
+        _setting("n_gpus_per_node", len(" 'trainer': {")),
+        _setting("nnodes", len(" 'trainer': {")),
+        SettingSentence("config", "'adv_estimator': ", r"'adv_estimator': '(?P<adv_estimator>\w+)'"),
+        # Printed by the shell that runs it.
+        SettingSentence(
+            "launch",
+            "--nproc_per_node",
+            r"^\+ torchrun .*--nnodes[= ](?P<nnodes>\d+) .*--nproc_per_node[= ](?P<nproc_per_node>\d+) ",
+        ),
+        # Of supervised fine-tuning, whose configuration is a dict on one line.
+        SettingSentence("sft", "{'data': {'train_batch_size': ", r"^\{'data': \{'train_batch_size': (?P<batch>\d+),"),
+        # The model that is trained comes after its critic and the reference, in the JSON of transformers.
+        SettingSentence(
+            "model", '"num_hidden_layers": ', rf'{_PREFIX}  "num_hidden_layers": (?P<num_hidden_layers>\d+)', last=True
+        ),
+    ),
+    names=(
+        Name("devices_per_node", "config:n_gpus_per_node"),
+        Name("num_nodes", "config:nnodes"),
+        Name("devices_per_node", "launch:nproc_per_node"),
+        Name("num_nodes", "launch:nnodes"),
+        Name("global_batch_size", "sft:batch"),
+        Name("num_layers", "model:num_hidden_layers"),
+    ),
+    choices=(
+        Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
+        Choice("mixed_step", "rollouts", {"config:adv_estimator": ".+"}),
+    ),
     samples=(
         Sample(
             "(TaskRunner pid=1234) step:2 - actor/entropy:0.234 - actor/pg_loss:np.float64(-0.0019) - "

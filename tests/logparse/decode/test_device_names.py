@@ -29,6 +29,9 @@ def test_a_sample_names_a_device(spelling):
         ("910B3", "Ascend910B3"),
         ("AMD Instinct MI300X OAM", "MI300X"),
         ("v5p", "TPU v5p"),
+        ("Tesla V100-SXM2", "V100 SXM2"),
+        ("GB200", "GB200 (per GPU)"),
+        ("MI350X", "MI350X"),
         ("NVIDIA Imaginary 9000", None),
     ],
 )
@@ -37,4 +40,8 @@ def test_a_printed_name_is_a_device_of_the_table(printed, name):
 
 
 def test_a_table_that_cuts_the_name_names_no_device():
-    assert device_of(lines("|   0  Tesla V100-SXM2...  On   | 00000000:1A:00.0 Off |                    0 |")) is None
+    assert device_of(lines("|   0  NVIDIA A100-SXM...  On   | 00000000:1A:00.0 Off |                    0 |")) is None
+
+
+def test_a_submitters_own_name_of_its_system_names_no_device():
+    assert device_of(lines(':::MLLOG {"key": "submission_platform", "value": "1xG593-SD1", "metadata": {}}')) is None

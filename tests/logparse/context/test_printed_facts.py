@@ -1,0 +1,147 @@
+"""Facts of a run that formats print outside their step lines: devices, batch, length, layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.run.load import load
+from analysis.run.options import RunOptions
+
+VERL_STEP = (
+    "(TaskRunner pid=7) step:{n} - actor/pg_loss:0.01 - timing_s/gen:4.5 - timing_s/step:9.5 - perf/throughput:50.5"
+)
+VERL = """\
+(TaskRunner pid=7) {'actor_rollout_ref': {'actor': {'ppo_mini_batch_size': 16,
+(TaskRunner pid=7)  'algorithm': {'adv_estimator': 'grpo',
+(TaskRunner pid=7)  'reward_model': {'enable': False,
+(TaskRunner pid=7)                   'n_gpus_per_node': 0,
+(TaskRunner pid=7)                   'nnodes': 0},
+(TaskRunner pid=7)  'trainer': {'balance_batch': True,
+(TaskRunner pid=7)              'n_gpus_per_node': 4,
+(TaskRunner pid=7)              'nnodes': 2}}
+(WorkerDict pid=9) Model config after override: Qwen2Config {
+(WorkerDict pid=9)   "num_hidden_layers": 12,
+(WorkerDict pid=9) }
+(WorkerDict pid=9) Model config after override: Qwen2Config {
+(WorkerDict pid=9)   "num_hidden_layers": 28,
+(WorkerDict pid=9)   "vision_config": {
+(WorkerDict pid=9)     "num_hidden_layers": 32,
+(WorkerDict pid=9)   }
+(WorkerDict pid=9) }"""
+VERL_SFT = """\
++ torchrun --standalone --nnodes=1 --nproc_per_node=2 -m verl.trainer.fsdp_sft_trainer data.train_files=a.parquet
+{'data': {'train_batch_size': 96, 'micro_batch_size': 4, 'max_length': 1024}, 'model': {'trust_remote_code': False}}"""
+
+INTERN_STEP = (
+    "2024-03-01 10:00:0{n},000\tINFO train.py:1 in record -- tflops=150.5 step={n} loss=9.5 "
+    "tgs (tokens/gpu/second)=3500.5 lr=1e-05 num_consumed_tokens=65536"
+)
+INTERN = """\
+2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- seq_len: 4096
+2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- micro_num: 4
+2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- micro_bsz: 2
+2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- pack_sample_into_one: False
+2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- valid_micro_num: 8"""
+
+SWIFT_STEP = (
+    "{{'loss': 1.5, 'grad_norm': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1, "
+    "'global_step/max_steps': '{n}/9', 'elapsed_time': '{n}s'}}"
+)
+SWIFT = """\
+[INFO:swift] rank: -1, local_rank: -1, world_size: 1, local_world_size: 1
+gradient_accumulation_steps=8,
+max_length=2048,
+per_device_eval_batch_size=1,
+per_device_train_batch_size=2,
+sequence_parallel_size=1,
+[INFO:swift] model_info: ModelInfo(model_type='qwen2_5', max_model_len=32768, config=Qwen2Config {
+  "model_type": "qwen2",
+  "num_hidden_layers": 24,
+}
+, task_type='causal_lm')
+[INFO:swift] model_parameter_info: PeftModelForCausalLM: 496.2M Params (2.1M Trainable [0.4%]), 0.0M Buffers."""
+
+TUNE_STEP = "Step {n} | loss:1.5 lr:2e-05 tokens_per_second_per_gpu:640.25"
+TUNE = """\
+Running FullFinetuneRecipeDistributed with resolved config:
+
+batch_size: 2
+dataset:
+  _component_: torchtune.datasets.alpaca_dataset
+  packed: {packed}
+gradient_accumulation_steps: 4
+tokenizer:
+  max_seq_len: 4096
+"""
+
+DEEPSPEED_STEP = "[2023-04-18 01:46:0{n},000] [INFO] [logging.py:96:log_dist] [Rank 0] step={n}, skipped=0, lr=[1e-05]"
+CHAT = "cmd = deepspeed main.py --data_split 2,4,4 --per_device_train_batch_size 8 --max_seq_len 512"
+
+MLPERF_STEP = (
+    ':::MLLOG {{"time_ms": 175986119{n}000, "key": "tracked_stats", "value": {{"train_step_time": 1.5, '
+    '"reduced_train_loss": 7.5}}, "metadata": {{"file": "a.py", "lineno": 4, "step": {n}.0, "samples_count": {n}8.0}}}}'
+)
+MLPERF = ':::MLLOG {{"time_ms": 1759861190000, "key": "submission_platform", "value": "{0}", "metadata": {{}}}}'
+
+FLAVOR = """\
+[titan] 2026-05-04 06:01:47,756 - root - INFO - Building kimi_linear kimi_436m with {
+  "num_hidden_layers": 16,
+  "hidden_size": 1168
+}"""
+TITAN_STEP = (
+    "[titan] 2026-05-04 06:02:0{n},000 - root - INFO - step:  {n}  loss:  8.5  memory:  1.5GiB(2.5%)  tps: 3,000"
+)
+
+CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "verl": (VERL, VERL_STEP, {"world_size": 8, "num_layers": 28, "mixed_step": "rollouts", "global_batch_size": None}),
+    "verl-sft": (
+        VERL_SFT,
+        "step:{n} - train/loss:0.5 - train/lr(1e-3):0.004",
+        {"world_size": 2, "global_batch_size": 96},
+    ),
+    "internevo": (
+        INTERN,
+        INTERN_STEP,
+        {"seq_length": 4096, "micro_batch_size": 2, "num_microbatches": 4, "packed_documents": True},
+    ),
+    "internevo-file": ("    SEQ_LEN = 2048\n    seq_len=SEQ_LEN,", INTERN_STEP, {"seq_length": 2048}),
+    "ms-swift": (
+        SWIFT,
+        SWIFT_STEP,
+        {"world_size": 1, "global_batch_size": 16, "num_layers": 24, "lora": True, "seq_length": None},
+    ),
+    # By its own count the batch is another one.
+    "ms-swift-sp": (SWIFT.replace("size=1,\n[", "size=2,\n["), SWIFT_STEP, {"global_batch_size": None}),
+    "torchtune-packed": (
+        TUNE.format(packed="true"),
+        TUNE_STEP,
+        {"seq_length": 4096, "micro_batch_size": 2, "num_microbatches": 4, "packed_documents": True},
+    ),
+    "torchtune-not-packed": (TUNE.format(packed="false"), TUNE_STEP, {"seq_length": None, "packed_documents": None}),
+    "deepspeed-chat": (CHAT, DEEPSPEED_STEP, {"seq_length": 512, "micro_batch_size": 8}),
+    # Its samples are pairs of answers.
+    "deepspeed-chat-reward": (CHAT + " --num_padding_at_beginning 1", DEEPSPEED_STEP, {"seq_length": None}),
+    "mlperf-dgx": (
+        MLPERF.format("64xNVIDIA DGX H100"),
+        MLPERF_STEP,
+        {"world_size": 512, "num_nodes": 64, "device_name": "H100"},
+    ),
+    "mlperf-other": (
+        MLPERF.format("4xG593-SD1"),
+        MLPERF_STEP,
+        {"num_nodes": 4, "world_size": None, "device_name": None},
+    ),
+    "torchtitan": (FLAVOR, TITAN_STEP, {"num_layers": 16}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_printed_facts_are_known(case: str, tmp_path: Path) -> None:
+    head, step, expected = CASES[case]
+    log = tmp_path / "run.log"
+    log.write_text("\n".join((head, *(step.format(n=n) for n in range(1, 6)))) + "\n")
+    context = load([str(log)], RunOptions()).context
+    assert {name: context.get(name) for name in expected} == expected
