@@ -9,6 +9,7 @@ from analysis.hardware.devices import find_device, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
+from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
 from analysis.run.expectations import measure_against
 from analysis.run.load import Loaded, load, split
 from analysis.run.one_run import check_one_run
@@ -23,6 +24,7 @@ from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, with
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
+from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import Watch
 from logparse.errors import InputError
@@ -85,6 +87,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     notes = (
         *_contradicted(how, run),
         *_above_peak(analysis),
+        *_of_another_peak(analysis, context),
         *_missing(run, analysis),
         *differ,
         *_of_reading(run),
@@ -160,6 +163,13 @@ def _above_peak(analysis: Analysis) -> Iterator[Note]:
     if peak is not None and printed is not None and printed.median > peak.peak_tflops_per_second:
         fields = {"printed": printed.median, "peak": peak.peak_tflops_per_second, "dtype": peak.dtype}
         yield warning("printed_above_peak", device=peak.name, **fields)
+
+
+def _of_another_peak(analysis: Analysis, context: RunContext) -> Iterator[Note]:
+    """The log divides its MFU by the peak of another device; where ours is known, the comparison of both says so."""
+    if analysis.value("mfu") is None:
+        peak = analysis.computation.peak
+        yield from describe_device_mfu(mfu_of_device(analysis.steps, context, peak), peak, context)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

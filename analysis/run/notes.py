@@ -83,6 +83,7 @@ def _missing(result: Analysis) -> Iterator[Note]:
         counts = Counter(steps["excluded_reason"]).most_common()
         reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in counts]
         yield warning("no_row_counts", reasons=reasons, instead=_rates_there_are(result.rates))
+    yield from _of_skipped_updates(steps)
     if steps["step_time_ms"].is_null().all():
         yield warning("no_step_time")
     missing = []
@@ -100,6 +101,16 @@ def _missing(result: Analysis) -> Iterator[Note]:
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")
+
+
+def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning where only rows with skipped updates count."""
+    counted = steps.filter("counted").select(
+        "iterations", pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64))
+    )
+    skipped, done = counted["skipped_iterations"].fill_null(0).sum(), counted["iterations"].sum()
+    if skipped:
+        yield warning("counted_updates_skipped", n=int(skipped), of=int(done))
 
 
 def _rates_there_are(rates: pl.DataFrame) -> list[Note]:

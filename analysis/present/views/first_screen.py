@@ -114,6 +114,8 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses = [word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
+    if any(note.code == "counted_updates_skipped" for note in run.notes):
+        clauses.append(tr("updates skipped"))
     return ScreenRow(tr("step time"), value, clauses)
 
 
@@ -161,8 +163,7 @@ def median_logged(run: Run) -> float | None:
 def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
-        printed = run.printed.get("mfu")
-        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")]) if printed else None
+        return _printed_mfu(run)
     clauses = _hfu(run, rate)
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
@@ -172,6 +173,21 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
     return ScreenRow(tr("MFU"), percent_of_peak(mfu), clauses)
+
+
+def _printed_mfu(run: Run) -> ScreenRow | None:
+    """The MFU that the log prints, by the peak of the run's device; None where it prints none, or only by another."""
+    printed, of_device = run.printed.get("mfu"), run.device_mfu
+    if printed is None:
+        return None
+    if of_device is None:
+        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")])
+    by_other = tr("by a peak of {peak}", peak=three(of_device.printed_peak))
+    if of_device.value is None or of_device.peak is None:
+        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log"), by_other])
+    share = tr("the printed TFLOP/s over the peak {peak}", peak=three(of_device.peak))
+    of_log = tr("the log prints {value}", value=percent(printed.median))
+    return ScreenRow(tr("MFU"), percent_of_peak(of_device.value), [share, f"{of_log} {by_other}"])
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:

@@ -32,7 +32,8 @@ def missing_clauses(run: Run) -> list[str]:
 
 def _figures(run: Run) -> Iterator[str]:
     """What the first screen would show."""
-    rate = run.analysis.rate("all_steps")
+    known = (rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None)
+    rate = next(known, run.analysis.rate("all_steps"))
     if rate["step_time_ms"] is None:
         yield tr("step time")
     if rate["tokens_per_second_per_device"] is None:
