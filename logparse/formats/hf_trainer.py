@@ -6,6 +6,12 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._hf_arguments import (
+    HF_ARGUMENT_CHOICES,
+    HF_ARGUMENT_NAMES,
+    HF_ARGUMENT_SENTENCES,
+    HF_ARGUMENTS,
+)
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
@@ -107,17 +113,19 @@ FORMAT = LogFormat(
         SettingSentence("peft", "|| all params: ", rf"^{_TRAINED}"),
         SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
         SettingSentence("loader", "Fine-tuning method: ", r"Fine-tuning method: (?P<method>\w+)"),
+        *HF_ARGUMENT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': ", first=True),
     ),
-    blocks=(HF_CONFIG,),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_CHOICES),
+    blocks=(HF_CONFIG, HF_ARGUMENTS),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_CHOICES, *HF_ARGUMENT_CHOICES),
     names=(
         *HF_NAMES,
         Name("world_size", "launch:world_size"),
         Name("world_size", "unsloth:unsloth_gpus"),
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("micro_batch_size", "unsloth:unsloth_batch"),
+        *HF_ARGUMENT_NAMES,
         # The total is over all devices, which so are counted; but for tensor parallelism, which is rare and not printed.
         Name("batch_size_per_device", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),

@@ -4,6 +4,12 @@
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._hf_arguments import (
+    HF_ARGUMENT_CHOICES,
+    HF_ARGUMENT_NAMES,
+    HF_ARGUMENT_SENTENCES,
+    HF_ARGUMENTS,
+)
 
 GIB = float(2**30)
 # The quotes of a dict, or of JSON.
@@ -59,11 +65,13 @@ FORMAT = LogFormat(
         SettingSentence(
             "launch", "local_world_size: ", r"rank: \d+, local_rank: \d+, world_size: (?P<world_size>\d+),"
         ),
+        *HF_ARGUMENT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
     ),
-    names=(Name("world_size", "launch:world_size"),),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),
+    blocks=(HF_ARGUMENTS,),
+    names=(Name("world_size", "launch:world_size"), *HF_ARGUMENT_NAMES),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_ARGUMENT_CHOICES),
     samples=(
         Sample(
             "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "
