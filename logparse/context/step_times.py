@@ -36,6 +36,8 @@ FINE = 20
 # A log that is shorter than that, but as long as this, has one span: its mean time is off by a tenth at most.
 COARSE = 10
 MOST_DECIMALS = 6
+# A clock with a larger rounding of a step time gives way to a rate whose rounding is smaller.
+COARSE_CLOCK = 0.01
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
 LONGEST = 86_400.0
 
@@ -60,6 +62,12 @@ class FoundTimes:
     by_clock: bool = False
     shared: bool = False
 
+    @property
+    def rounding(self) -> float:
+        """The share of a time that rounding leaves open, at the median row."""
+        share = self.times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
+        return 0.0 if share is None else float(share)
+
 
 def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> FoundTimes | None:
     """The times of ``steps`` where no line prints one; None where one does or no source gives times."""
@@ -68,8 +76,12 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     rows = _with_starts(log, steps)
     rates = _by_rates(rows, known, recent=covers == "recent") if _rates_cover_steps(rows, covers) else iter(())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
-    candidates = (*clocks, *rates) if covers == "recent" else (*rates, *clocks)
-    return next((times for times in candidates if times), None)
+    candidates = (*clocks, *rates) if covers in {"recent", "window"} else (*rates, *clocks)
+    found = (times for times in candidates if times)
+    first = next(found, None)
+    if covers == "window" and first is not None and first.rounding > COARSE_CLOCK:
+        return min((first, *found), key=lambda times: times.rounding)
+    return first
 
 
 def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
@@ -93,7 +105,7 @@ def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
     """Whether a printed rate covers all steps since the previous row; a rate of one step does if each is printed."""
     if covers == "step":
         return rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item() is True
-    return covers in {"interval", "recent"}
+    return covers in {"interval", "recent", "window"}
 
 
 def _by_rates(rows: pl.DataFrame, known: KnownRun, recent: bool) -> Iterator[FoundTimes]:
