@@ -84,6 +84,8 @@ class DevicePeak:
 
 # The device name of a peak from the user, without a known device.
 BY_HAND = "given by hand"
+# Number types of matrix multiplications in training.
+TRAINED_IN = ("fp32", "bf16", "fp16", "fp8", "fp4")
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
@@ -148,6 +150,15 @@ def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak
     spread = _range(device, dtype, basis)
     notes = device_notes(device) + (_other_figures(device, dtype) if basis == "matrix" else ())
     return DevicePeak(device.name, dtype, peak.tflops_per_second, basis, peak.source, peak.confidence, spread, notes)
+
+
+def faster_types(peak: DevicePeak, share: float) -> list[str]:
+    """The number types whose peak on the same device and basis is at least ``share`` of ``peak``, the slowest first."""
+    if peak.name == BY_HAND:
+        return []
+    least = share * peak.peak_tflops_per_second
+    able = [p for p in find_device(peak.name).peaks if p.basis == peak.basis and p.tflops_per_second >= least]
+    return [p.dtype for p in sorted(able, key=lambda p: p.tflops_per_second) if p.dtype in TRAINED_IN]
 
 
 def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> DevicePeak:
