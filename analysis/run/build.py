@@ -31,6 +31,8 @@ from logparse.errors import InputError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
 
+# The note that all times are the mean of the whole training.
+MEAN_OF_RUN = "time_by_rate_of_run"
 # The note that names the sizes which would give the time of a step.
 MISSING_SIZES = "rate_lacks_sizes"
 
@@ -101,7 +103,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))
     overheads = list_overheads(analysis, context, analysis.pauses, expected)
-    if is_withheld(checks, GOODPUT):
+    # In the mean of a whole training no pause can be seen.
+    if is_withheld(checks, GOODPUT) or MEAN_OF_RUN in [note.code for note in notes]:
         analysis, overheads = without_goodput(analysis), ()
     return Run(
         log, meaning.framework, context, analysis, identified, ordered, expected, overheads, how.requirements, checks

@@ -33,8 +33,9 @@ MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 
 BAR_RATE = r"(?:[\d:]+, *(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s))?"
 
 # What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start, or the
-# last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``.
-Covers = Literal["step", "interval", "start", "recent", "window"]
+# last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``;
+# or a whole training, ``run``, which a line at its end prints.
+Covers = Literal["step", "interval", "start", "recent", "window", "run"]
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ FORMAT = LogFormat(
     framework="Hugging Face Trainer",
     beneath=1,
     fewest=2,
+    # That of train_steps_per_second at the end; saves and evaluations are in it.
+    rate_covers="run",
     marker=("{'loss': ",),
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
     pair=r"'([^']+)': (?:'([^']*)'|([^',{}\[\]]+))(?:, |\})",
@@ -76,6 +78,11 @@ FORMAT = LogFormat(
         # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
+        Companion(
+            "'train_steps_per_second': ",
+            rf"'train_steps_per_second': '?(?P<logged_steps_per_second>{NUMBER})",
+            belongs_to="all",
+        ),
         Companion(
             "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"
         ),
@@ -200,6 +207,7 @@ FORMAT = LogFormat(
                 "grad_norm": 1.769,
                 "learning_rate": 0.0001983,
                 "epochs_done": 0.4255,
+                "logged_steps_per_second": 0.319,
             },
         ),
     ),

@@ -114,8 +114,11 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses = [word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = [tr("{time} including stalls", time=step_time(with_stalls))]
-    if any(note.code == "counted_updates_skipped" for note in run.notes):
+    codes = {note.code for note in run.notes}
+    if "counted_updates_skipped" in codes:
         clauses.append(tr("updates skipped"))
+    if "time_by_rate_of_run" in codes:
+        clauses = [tr("mean of the training, with evaluations and saves")]
     return ScreenRow(tr("step time"), value, clauses)
 
 
