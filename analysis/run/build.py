@@ -21,6 +21,7 @@ from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
 from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
+from analysis.run.step_phases import describe_phases
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
@@ -112,10 +113,13 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
 
 
 def _missing(run: Loaded, analysis: Analysis) -> list[Note]:
-    """What could not be computed, and which sizes of the run would give the time of a step."""
+    """What could not be computed, which sizes would give the time of a step, and what its phases add up to."""
     sizes = [note for note in run.meaning.notes if note.code == MISSING_SIZES]
     # They say more than that no line has the time.
-    return [*(note for note in analysis.notes if not sizes or note.code != "no_step_time"), *sizes]
+    notes = [*(note for note in analysis.notes if not sizes or note.code != "no_step_time"), *sizes]
+    if "no_step_time" in [note.code for note in notes]:
+        notes += describe_phases(run.log.records["timers"], run.log.format.phases)
+    return notes
 
 
 def _of_reading(run: Loaded) -> list[Note]:

@@ -15,7 +15,7 @@ from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.title import title_part
 from analysis.present.views.warnings import ranked_warnings, warning_clauses
-from analysis.present.words import clause, word
+from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.run import Run
@@ -32,6 +32,8 @@ PRINTED_RATES = {
 }
 # Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
+# Phases of a step, the longest first.
+PHASES_SHOWN = 3
 # The longest answer in one line.
 LONGEST = 100
 
@@ -107,7 +109,7 @@ def rate_rows(run: Run) -> list[ScreenRow]:
 
 def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["step_time_ms"] is None:
-        return None
+        return _phases(run)
     value, clauses = step_time(rate["step_time_ms"]), []
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
     if rate["rate"] != "steady":
@@ -120,6 +122,17 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if "time_by_rate_of_run" in codes:
         clauses = [tr("mean of the training, with evaluations and saves")]
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _phases(run: Run) -> ScreenRow | None:
+    """The sum of the printed phases of a step, a lower bound; None where none are printed."""
+    note = next((note for note in run.notes if note.code == "phases_without_total"), None)
+    if note is None:
+        return None
+    largest = [say(part) for part in note.fields["phases"][:PHASES_SHOWN]]
+    return ScreenRow(
+        tr("step time"), step_time(note.fields["ms"]), [tr("at least: sum of the printed phases"), *largest]
+    )
 
 
 def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
