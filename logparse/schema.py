@@ -318,6 +318,7 @@ QUANTITIES = (
     Quantity("sink_size", "int", "MindFormers: steps per device launch (sink size)", flag=False),
     Quantity("model_name", "text", "model name in the framework", flag=False),
     Quantity("device_name", "text", "name of the device", flag=False),
+    Quantity("mfu_peak_device", "text", "device whose peak the log uses for its MFU in place of its own", flag=False),
 )
 
 QUANTITY = {q.name: q for q in QUANTITIES}

@@ -86,6 +86,8 @@ class DevicePeak:
 BY_HAND = "given by hand"
 # What the source of a peak says that is computed from the cores and their clock.
 DERIVED, SIXTEEN_BIT = "derived: cores", ("bf16", "fp16")
+# Number types of matrix multiplications in training.
+TRAINED_IN = ("fp32", "bf16", "fp16", "fp8", "fp4")
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
@@ -163,6 +165,15 @@ def nominal_peak(peak: DevicePeak) -> float | None:
     dtypes = SIXTEEN_BIT if peak.dtype in SIXTEEN_BIT else (peak.dtype,)
     found = (_peak(device, dtype, "headline") for dtype in (peak.dtype, *dtypes))
     return next((one.tflops_per_second for one in found if one is not None), None)
+
+
+def faster_types(peak: DevicePeak, share: float) -> list[str]:
+    """The number types whose peak on the same device and basis is at least ``share`` of ``peak``, the slowest first."""
+    if peak.name == BY_HAND:
+        return []
+    least = share * peak.peak_tflops_per_second
+    able = [p for p in find_device(peak.name).peaks if p.basis == peak.basis and p.tflops_per_second >= least]
+    return [p.dtype for p in sorted(able, key=lambda p: p.tflops_per_second) if p.dtype in TRAINED_IN]
 
 
 def peak_by_hand(tflops: float, dtype: str, origin: str = "--peak-tflops") -> DevicePeak:

@@ -105,6 +105,11 @@ def with_baseline(rows: pl.DataFrame) -> pl.DataFrame:
     return rows if "baseline_ms" in rows.columns else rows.with_columns(baseline_ms=baseline_ms(rows))
 
 
+def longer() -> pl.Expr:
+    """Milliseconds by which the steps of a row took longer than the baseline of the rows around, all together."""
+    return (pl.col("step_time_ms") - pl.col("baseline_ms")) * pl.col("iterations").fill_null(1)
+
+
 def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     """The expected time of a step per row, from the counted rows around it in the same start.
 

@@ -9,6 +9,7 @@ from analysis.hardware.devices import find_device, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.run.analyze_steps import analyze_steps
+from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
 from analysis.run.expectations import measure_against
 from analysis.run.load import Loaded, load, split
 from analysis.run.one_run import check_one_run
@@ -20,15 +21,19 @@ from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
 from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
+from analysis.run.step_phases import describe_phases
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
+from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import Watch
 from logparse.errors import InputError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
 
+# The note that all times are the mean of the whole training.
+MEAN_OF_RUN = "time_by_rate_of_run"
 # The note that names the sizes which would give the time of a step.
 MISSING_SIZES = "rate_lacks_sizes"
 
@@ -85,6 +90,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     notes = (
         *_contradicted(how, run),
         *_above_peak(analysis),
+        *_of_another_peak(analysis, context),
         *_missing(run, analysis),
         *differ,
         *_of_reading(run),
@@ -98,7 +104,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))
     overheads = list_overheads(analysis, context, analysis.pauses, expected)
-    if is_withheld(checks, GOODPUT):
+    # In the mean of a whole training no pause can be seen.
+    if is_withheld(checks, GOODPUT) or MEAN_OF_RUN in [note.code for note in notes]:
         analysis, overheads = without_goodput(analysis), ()
     # Only a split of the log needs them.
     log = replace(log, hits=())
@@ -108,10 +115,13 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
 
 
 def _missing(run: Loaded, analysis: Analysis) -> list[Note]:
-    """What could not be computed, and which sizes of the run would give the time of a step."""
+    """What could not be computed, which sizes would give the time of a step, and what its phases add up to."""
     sizes = [note for note in run.meaning.notes if note.code == MISSING_SIZES]
     # They say more than that no line has the time.
-    return [*(note for note in analysis.notes if not sizes or note.code != "no_step_time"), *sizes]
+    notes = [*(note for note in analysis.notes if not sizes or note.code != "no_step_time"), *sizes]
+    if "no_step_time" in [note.code for note in notes]:
+        notes += describe_phases(run.log.records["timers"], run.log.format.phases)
+    return notes
 
 
 def _of_reading(run: Loaded) -> list[Note]:
@@ -162,6 +172,13 @@ def _above_peak(analysis: Analysis) -> Iterator[Note]:
     if peak is not None and printed is not None and printed.median > peak.peak_tflops_per_second:
         fields = {"printed": printed.median, "peak": peak.peak_tflops_per_second, "dtype": peak.dtype}
         yield warning("printed_above_peak", device=peak.name, **fields)
+
+
+def _of_another_peak(analysis: Analysis, context: RunContext) -> Iterator[Note]:
+    """The log divides its MFU by the peak of another device; where ours is known, the comparison of both says so."""
+    if analysis.value("mfu") is None:
+        peak = analysis.computation.peak
+        yield from describe_device_mfu(mfu_of_device(analysis.steps, context, peak), peak, context)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

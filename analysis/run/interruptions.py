@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from analysis.run.baseline_step_time import longer
 from analysis.run.exclusion_reasons import HOLDS_PAUSE, STALL
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
@@ -65,7 +66,7 @@ def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool
     periodic = steps.filter(pl.col("excluded_reason") == HOLDS_PAUSE)
     if len(periodic):
         places = periodic["step"]
-        longer_ms = periodic.select((pl.col("step_time_ms") - pl.col("baseline_ms")).median()).item()
+        longer_ms = periodic.select(longer().median()).item()
         yield info("pauses_periodic", n=len(places), longer_ms=longer_ms, period=places.diff().mode().min())
         return
     if not time_holds_pauses:

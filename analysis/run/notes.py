@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from analysis.flops import Ignorable, real_model_formula
+from analysis.hardware.devices import faster_types
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
@@ -83,6 +84,7 @@ def _missing(result: Analysis) -> Iterator[Note]:
         counts = Counter(steps["excluded_reason"]).most_common()
         reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in counts]
         yield warning("no_row_counts", reasons=reasons, instead=_rates_there_are(result.rates))
+    yield from _of_skipped_updates(steps)
     if steps["step_time_ms"].is_null().all():
         yield warning("no_step_time")
     missing = []
@@ -100,6 +102,16 @@ def _missing(result: Analysis) -> Iterator[Note]:
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")
+
+
+def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning where only rows with skipped updates count."""
+    counted = steps.filter("counted").select(
+        "iterations", pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64))
+    )
+    skipped, done = counted["skipped_iterations"].fill_null(0).sum(), counted["iterations"].sum()
+    if skipped:
+        yield warning("counted_updates_skipped", n=int(skipped), of=int(done))
 
 
 def _rates_there_are(rates: pl.DataFrame) -> list[Note]:
@@ -130,7 +142,7 @@ def describe_rounded(context: RunContext) -> Iterator[Note]:
 
 def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
-    yield from _against_peak(result)
+    yield from _against_peak(result, assumed=context.get("precision") is None)
     yield from _not_in_formula(how)
     yield from _strangers(result.steps)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
@@ -159,14 +171,21 @@ def _not_understood(result: Analysis) -> Iterator[Note]:
         yield warning("hfu_is_a_range", setting=setting, low=mfu * low, high=mfu * high)
 
 
-def _against_peak(result: Analysis) -> Iterator[Note]:
-    """Shares of the peak that are impossible, and what the SKUs of a family make of them."""
+def _against_peak(result: Analysis, assumed: bool) -> Iterator[Note]:
+    """Shares of the peak that are impossible, and what the SKUs of a family make of them.
+
+    ``assumed``: no one gave the number type, so that another one may explain them.
+    """
     peak = result.computation.peak
     if peak is None:
         return
     shares = {name: share for name in OF_PEAK if (share := result.value(name)) is not None}
     for metric, share in [pair for pair in shares.items() if pair[1] > 1][:1]:
-        yield warning("above_peak", metric=metric, share=share, peak_tflops_per_second=peak.peak_tflops_per_second)
+        fields = {"metric": metric, "share": share, "peak_tflops_per_second": peak.peak_tflops_per_second}
+        if assumed and (types := faster_types(peak, max(shares.values()))):
+            yield warning("above_assumed_peak", dtype=peak.dtype, types=types, **fields)
+        else:
+            yield warning("above_peak", **fields)
     if peak.range and shares:
         metric, share = next(iter(shares.items()))
         low, high = (share * peak.peak_tflops_per_second / p for p in reversed(peak.range))

@@ -71,7 +71,10 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     warm_up = rules.warm_up.rows_of(_unpaused(rows))
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
-    rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan, SKIPPED: skipped})
+    rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
+    # A skipped update runs forward and backward too: where there is no other row, its time is the pace.
+    if rows.select((pl.col("excluded_reason").is_null() & ~skipped).any()).item():
+        rows = _mark(rows, {SKIPPED: skipped})
     rows = _mark_times_out_of_line(rows)
     if rules.pauses_are_silent and pauses == NO_PAUSES:
         rows = _as_pauses(rows)

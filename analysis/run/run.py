@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
+from analysis.run.device_mfu import DeviceMfu, mfu_of_device
 from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead
 from analysis.run.printed_rates import LoggedRate, printed_rates
@@ -98,6 +99,20 @@ class Run:
     def printed(self) -> Mapping[str, LoggedRate]:
         """The rates that the log itself prints, by the names of the metrics; never mixed with ours."""
         return printed_rates(self.steps, self.log.settings)
+
+    @cached_property
+    def device_mfu(self) -> DeviceMfu | None:
+        """The MFU that the log prints, by the peak of the run's device; None where the log divides by that peak."""
+        return mfu_of_device(self.steps, self.context, self.analysis.computation.peak)
+
+    def shown(self, column: str) -> float | None:
+        """The steady figure; where it is unknown, the one that the log prints, MFU by the peak of the device."""
+        ours = self._steady(column)
+        if ours is not None:
+            return ours
+        if column == "mfu" and self.device_mfu is not None:
+            return self.device_mfu.value
+        return self.printed[column].median if column in self.printed else None
 
     @property
     def ranks(self) -> pl.DataFrame:

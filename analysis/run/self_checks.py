@@ -39,7 +39,7 @@ SELF_CHECKS = (
     # The file was read to its end: what is after the damage is unknown.
     SelfCheck("file_is_whole", ("file_damaged", "damage_not_located"), frozenset({PLAN})),
     # No rate is above what the device can do.
-    SelfCheck("rates_are_possible", ("above_peak", "printed_above_peak"), frozenset({PLAN})),
+    SelfCheck("rates_are_possible", ("above_peak", "above_assumed_peak", "printed_above_peak"), frozenset({PLAN})),
     # The log's own samples/s and tokens/s are those of its times and sizes, or the cause of the difference is known.
     SelfCheck("printed_rates_agree", ("printed_rate_unexplained",)),
 )

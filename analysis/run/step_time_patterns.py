@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.run.baseline_step_time import READ, add_pace, middle, with_baseline
+from analysis.run.baseline_step_time import READ, add_pace, longer, middle, with_baseline
 from analysis.run.changepoints import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.corrupt_rows import name_first
 from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
@@ -56,11 +56,11 @@ def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
 
 
 def stalled(steps: pl.DataFrame) -> pl.DataFrame:
-    """The rows that stalled, with ``longer_ms``: the time above the baseline of the rows around."""
+    """The rows that stalled, with ``longer_ms``: their time above the baseline of the rows around, over all steps."""
     stall = pl.col("excluded_reason") == STALL
     if not steps.select(stall.any()).item():
         return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
-    return with_baseline(steps).with_columns(longer_ms=pl.col("step_time_ms") - pl.col("baseline_ms")).filter(stall)
+    return with_baseline(steps).with_columns(longer_ms=longer()).filter(stall)
 
 
 def find_period(positions: Sequence[int]) -> int | None:

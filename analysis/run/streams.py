@@ -93,7 +93,10 @@ def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[MixedRun]:
 
 
 def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
-    """The trainings of one file that follow each other, where each but the last did all its planned steps."""
+    """The trainings of one file that follow each other, where each but the last did all its planned steps.
+
+    Where no line prints a plan, the trainings are complete if all of them end at the same step.
+    """
     if steps["source"].n_unique() != 1 or steps["lineage"].drop_nulls().n_unique() < 2:
         return []
     own = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
@@ -104,8 +107,9 @@ def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
         last=pl.col("step").max(),
         planned=pl.col("train_steps").max(),
     )
+    same_end = parts["planned"].is_null().all() and parts["last"].n_unique() == 1
     finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
-    if not finished.all():
+    if not (same_end or finished.all()):
         return []
     read = parts.select("source", "at", "first", "last").iter_rows()
     return [MixedRun(source, tuple(at), first, last) for source, at, first, last in read]

@@ -84,7 +84,8 @@ def _judge(run: Run, requirement: Requirement) -> Judgement:
     if figure.metric and figure.metric.impossible(value):
         return Judgement(requirement, None, (info("figure_impossible"),))
     of_lines = [note for note in run.notes if figure.column == "goodput" and note.code in WHY_NO_CLOCK]
-    return Judgement(requirement, value, tuple(of_lines))
+    of_log = [info("figure_of_log")] if _is_printed(run, figure) else []
+    return Judgement(requirement, value, (*of_lines, *of_log))
 
 
 def _value(run: Run, figure: RequiredFigure) -> float | None:
@@ -92,9 +93,20 @@ def _value(run: Run, figure: RequiredFigure) -> float | None:
     if figure.rate is not None:
         row = run.analysis.rate(figure.rate)
         value: float | None = row[figure.column]
-        return value
+        return run.shown(figure.column) if _is_printed(run, figure) else value
     of_run = _of_run(run)
     return of_run[figure.column]() if figure.column in of_run else run.value(figure.column)
+
+
+def _is_printed(run: Run, figure: RequiredFigure) -> bool:
+    """Whether the figure is the one that the log prints, as on the first screen, because ours is unknown."""
+    if (
+        figure.rate != "steady"
+        or figure.name != figure.column
+        or run.analysis.rate("steady")[figure.column] is not None
+    ):
+        return False
+    return run.shown(figure.column) is not None
 
 
 def _of_run(run: Run) -> dict[str, Callable[[], float | None]]:

@@ -14,6 +14,7 @@ from logparse.findings import Origin
 
 # The rules by which a size follows.
 BATCH_OF_RATE, DEVICES_OF_RATES = "global_batch_of_rate", "world_size_of_rates"
+STEPS = "logged_steps_per_second"
 SECONDS = pl.col("elapsed_time_per_iteration_ms") / 1000
 TOKENS, TOKENS_EACH = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
 SAMPLES, SAMPLES_EACH = "logged_samples_per_second", "logged_samples_per_second_per_device"
@@ -34,6 +35,8 @@ def sizes_of_rates(steps: pl.DataFrame, context: RunContext) -> dict[str, Fact]:
             pl.col(TOKENS) / pl.col(TOKENS_EACH),
             pl.col(SAMPLES) / pl.col(SAMPLES_EACH),
             batch * length / (SECONDS * pl.col(TOKENS_EACH)),
+            # The work of a step over that of a device in its time; both rates are means of the same steps.
+            pl.lit(context.get("tokens_per_step"), pl.Float64) * pl.col(STEPS) / pl.col(TOKENS_EACH),
             batch / (SECONDS * pl.col(SAMPLES_EACH)),
         ]
         _add(facts, "world_size", DEVICES_OF_RATES, steps, sizes)

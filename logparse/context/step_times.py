@@ -22,7 +22,7 @@ from logparse.schema import flag_of
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
 # Rates a line can print, the sizes whose product is the work of a step, and whether the rate is of one device.
-# Seconds per step are the time itself; the other rates divide the work of a step.
+# Those of steps come first. Seconds per step are the time itself; the other rates divide the work of a step.
 RATES = (
     ("logged_seconds_per_step", (), False),
     ("logged_steps_per_second", (), False),
@@ -36,6 +36,11 @@ FINE = 20
 # A log that is shorter than that, but as long as this, has one span: its mean time is off by a tenth at most.
 COARSE = 10
 MOST_DECIMALS = 6
+# The rate that covers a whole run. Rates that give way to a clock, and those in whose mean pauses are spread.
+OF_RUN = "logged_steps_per_second"
+CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run"})
+# A clock with a larger rounding of a step time gives way to a rate whose rounding is smaller.
+COARSE_CLOCK = 0.01
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
 LONGEST = 86_400.0
 
@@ -60,16 +65,26 @@ class FoundTimes:
     by_clock: bool = False
     shared: bool = False
 
+    @property
+    def rounding(self) -> float:
+        """The share of a time that rounding leaves open, at the median row."""
+        share = self.times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
+        return 0.0 if share is None else float(share)
+
 
 def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> FoundTimes | None:
     """The times of ``steps`` where no line prints one; None where one does or no source gives times."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
     rows = _with_starts(log, steps)
-    rates = _by_rates(rows, known, recent=covers == "recent") if _rates_cover_steps(rows, covers) else iter(())
+    rates = _by_rates(rows, known, covers) if _rates_cover_steps(rows, covers) else iter(())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
-    candidates = (*clocks, *rates) if covers == "recent" else (*rates, *clocks)
-    return next((times for times in candidates if times), None)
+    candidates = (*clocks, *rates) if covers in CLOCK_FIRST else (*rates, *clocks)
+    found = (times for times in candidates if times)
+    first = next(found, None)
+    if covers == "window" and first is not None and first.rounding > COARSE_CLOCK:
+        return min((first, *found), key=lambda times: times.rounding)
+    return first
 
 
 def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
@@ -93,14 +108,14 @@ def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
     """Whether a printed rate covers all steps since the previous row; a rate of one step does if each is printed."""
     if covers == "step":
         return rows.select((pl.col("step").diff().over("start").drop_nulls() == 1).all()).item() is True
-    return covers in {"interval", "recent"}
+    return covers in {"interval", *CLOCK_FIRST}
 
 
-def _by_rates(rows: pl.DataFrame, known: KnownRun, recent: bool) -> Iterator[FoundTimes]:
-    """By each printed rate; ``recent``: they are moving means, in which a pause between two steps is spread."""
-    code = "time_by_recent_rate" if recent else "time_by_rate"
+def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
+    """By each printed rate; a pause between two steps is spread over the steps of a moving mean, or of a whole run."""
+    code = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run"}.get(covers or "", "time_by_rate")
     for column, sizes, of_one in RATES:
-        if rows[column].is_null().all():
+        if rows[column].is_null().all() or (covers == "run" and column != OF_RUN):
             continue
         work = pl.lit(1.0)
         for size in sizes:
@@ -115,7 +130,7 @@ def _by_rates(rows: pl.DataFrame, known: KnownRun, recent: bool) -> Iterator[Fou
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
         share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
-        yield FoundTimes(times, info(code, rate=column, share=share), by_clock=recent)
+        yield FoundTimes(times, info(code, rate=column, share=share), by_clock=covers in SPREAD)
 
 
 def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:

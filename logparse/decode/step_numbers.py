@@ -54,18 +54,50 @@ def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     return rows.with_columns(step=whole(done + pl.col("step_in_epoch")))
 
 
+# What a bar prints along with its length.
+OF_BAR = ("step", "runtime_seconds")
+
+
 def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
     """The steps by those that rows print, for example from a bar next to them; without any, by the epochs done.
 
     Lines are printed at multiples of an interval, so rounded epochs still give the step.
     """
+    rows = _without_other_bars(rows)
     own = _printed(rows)
-    if own.is_not_null().all() and bool((own.diff().drop_nulls() > 0).all()):
+    # A training that begins anew has done fewer epochs than the one before.
+    grows = (own.diff() > 0) | (rows["epochs_done"].cast(pl.Float64).diff() < 0)
+    if own.is_not_null().all() and bool(grows.drop_nulls().all()):
         return rows
     per_epoch = _steps_per_epoch(rows, planned=bool(own.is_null().all()))
     steps = rows.select(step=pl.col("epochs_done") * per_epoch, off=0.5 + per_epoch * 10.0**-DECIMALS)
     known = steps["step"].is_not_null().any()
     return rows.with_columns(step=_at_interval(steps) if known else _between(own.cast(pl.Float64)))
+
+
+def _without_other_bars(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without what a bar of another length, as that of an evaluation, gave them.
+
+    Such a plan is on fewer rows, and between rows of the other plan.
+    """
+    if "train_steps" not in rows.columns:
+        return rows
+    spans = rows.with_row_index("at").filter(pl.col("train_steps").is_not_null()).group_by("source", "train_steps")
+    plans = spans.agg(n=pl.len(), first=pl.col("at").min(), last=pl.col("at").max())
+    pairs = plans.join(plans, on="source", suffix=" other").filter(
+        (pl.col("n") < pl.col("n other"))
+        & (pl.col("first") < pl.col("last other"))
+        & (pl.col("last") > pl.col("first other"))
+    )
+    if pairs.is_empty():
+        return rows
+    longest = pairs.sort("n other").unique(["source", "train_steps"], keep="last")
+    plan = longest.select("source", "train_steps", plan="train_steps other")
+    joined = rows.join(plan, on=["source", "train_steps"], how="left", maintain_order="left")
+    other = pl.col("plan").is_not_null()
+    given = [name for name in OF_BAR if name in rows.columns]
+    cleared = [pl.when(~other).then(name).alias(name) for name in given]
+    return joined.with_columns(*cleared, train_steps=pl.coalesce("plan", "train_steps")).drop("plan")
 
 
 def _steps_per_epoch(rows: pl.DataFrame, planned: bool) -> pl.Expr:

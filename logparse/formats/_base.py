@@ -33,8 +33,9 @@ MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 
 BAR_RATE = r"(?:[\d:]+, *(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s))?"
 
 # What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start, or the
-# last few steps, however many: a moving mean, or one of a window.
-Covers = Literal["step", "interval", "start", "recent"]
+# last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``;
+# or a whole training, ``run``, which a line at its end prints.
+Covers = Literal["step", "interval", "start", "recent", "window", "run"]
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,8 @@ class LogFormat:
     ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
     (``train_steps``) that spans the most lines count.
     ``counted``: no line prints its step; lines are counted from 1. ``first_epoch`` is the number of the first epoch,
-    where the step is derived from the epoch and the progress within it.
+    where the step is derived from the epoch and the progress within it. ``phases`` are timers of a step that do not
+    overlap, for logs that print no time of the whole step.
     """
 
     name: str
@@ -221,6 +223,7 @@ class LogFormat:
     longest_plan: bool = False
     counted: bool = False
     first_epoch: int = 1
+    phases: tuple[str, ...] = ()
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()

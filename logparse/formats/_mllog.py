@@ -26,6 +26,8 @@ def of_file(key: str, column: str) -> Companion:
 BATCH = of_file("global_batch_size", "global_batch_size")
 
 RECORDS = (
+    # From here to run_start the job compiles and warms up. Source: the rules of MLPerf Training.
+    Record("events", '"key": "init_start"', STAMP + '"key": "init_start"', fixed={"kind": "process starts"}),
     Record("events", '"key": "run_start"', STAMP + '"key": "run_start"', fixed={"kind": "training starts"}),
     Record(
         "events",

@@ -47,10 +47,22 @@ def yaml_sentences(names: Iterable[str]) -> tuple[SettingSentence, ...]:
 
 
 def yaml_names() -> tuple[Name, ...]:
-    """The quantities that SIZES give."""
-    return tuple(Name(quantity, f"yaml:{name}") for name, quantity in SIZES.items())
+    """The quantities that SIZES and what NeMo prints of its vocabulary and its recomputation give."""
+    return (*(Name(quantity, f"yaml:{name}") for name, quantity in SIZES.items()), *_NEMO_NAMES)
 
 
+# NeMo 1's names and Megatron's own, which NeMo 2 and Megatron-Bridge print.
+_RECOMPUTED: Mapping[str, str] = {
+    f"{prefix}_{name}": f"recompute_{name}"
+    for prefix in ("activations_checkpoint", "recompute")
+    for name in ("granularity", "method", "num_layers")
+}
+_NEMO_NAMES = (
+    # The model is built with the size that overrides the tokenizer's padded one. Source: NeMo, megatron_gpt_model.py.
+    Name("padded_vocab_size", "yaml:override_vocab_size"),
+    Name("padded_vocab_size", "vocabulary:padded_size"),
+    *(Name(ours, f"yaml:{name}") for name, ours in _RECOMPUTED.items() if not name.endswith("granularity")),
+)
 # What NeMo writes in words.
 NEMO_WORDS = (
     "precision",
@@ -60,9 +72,20 @@ NEMO_WORDS = (
     "gated_linear_unit",
     "bf16",
     "fp16",
+    "override_vocab_size",
+    *_RECOMPUTED,
+)
+NEMO_SENTENCES = (
+    *yaml_sentences((*SIZES, *NEMO_WORDS)),
+    SettingSentence("vocabulary", "Padded vocab_size: ", r"Padded vocab_size: (?P<padded_size>\d+)"),
 )
 _GATED = {"activation": "(?:fast-)?(?:swiglu|geglu|reglu)", "gated_linear_unit": "(?i:true)"}
 NEMO_CHOICES = (
+    *(
+        Choice("recompute", ours, {f"yaml:{name}_granularity": printed})
+        for name in ("activations_checkpoint", "recompute")
+        for ours, printed in (("full", "full"), ("selective", "selective"), ("none", "null|None"))
+    ),
     Choice("precision", "fp8", {"yaml:fp8": "(?i:true|hybrid|e4m3)"}),
     Choice("precision", "bf16", {"yaml:precision": "bf16.*"}),
     Choice("precision", "bf16", {"yaml:bf16": "(?i:true)"}),

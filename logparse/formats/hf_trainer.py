@@ -6,6 +6,12 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._hf_arguments import (
+    HF_ARGUMENT_CHOICES,
+    HF_ARGUMENT_NAMES,
+    HF_ARGUMENT_SENTENCES,
+    HF_ARGUMENTS,
+)
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
@@ -21,6 +27,8 @@ FORMAT = LogFormat(
     framework="Hugging Face Trainer",
     beneath=1,
     fewest=2,
+    # That of train_steps_per_second at the end; saves and evaluations are in it.
+    rate_covers="run",
     marker=("{'loss': ",),
     head=rf"\{{'loss': '?(?P<loss>{NUMBER})'?, ",
     pair=r"'([^']+)': (?:'([^']*)'|([^',{}\[\]]+))(?:, |\})",
@@ -71,6 +79,11 @@ FORMAT = LogFormat(
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion(
+            "'train_steps_per_second': ",
+            rf"'train_steps_per_second': '?(?P<logged_steps_per_second>{NUMBER})",
+            belongs_to="all",
+        ),
+        Companion(
             "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"
         ),
         Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
@@ -108,17 +121,19 @@ FORMAT = LogFormat(
         SettingSentence("peft", "|| all params: ", rf"^{_TRAINED}"),
         SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
         SettingSentence("loader", "Fine-tuning method: ", r"Fine-tuning method: (?P<method>\w+)"),
+        *HF_ARGUMENT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': ", first=True),
     ),
-    blocks=(HF_CONFIG,),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_CHOICES),
+    blocks=(HF_CONFIG, HF_ARGUMENTS),
+    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_CHOICES, *HF_ARGUMENT_CHOICES),
     names=(
         *HF_NAMES,
         Name("world_size", "launch:world_size"),
         Name("world_size", "unsloth:unsloth_gpus"),
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("micro_batch_size", "unsloth:unsloth_batch"),
+        *HF_ARGUMENT_NAMES,
         # The total is over all devices, which so are counted; but for tensor parallelism, which is rare and not printed.
         Name("batch_size_per_device", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),
@@ -193,6 +208,7 @@ FORMAT = LogFormat(
                 "grad_norm": 1.769,
                 "learning_rate": 0.0001983,
                 "epochs_done": 0.4255,
+                "logged_steps_per_second": 0.319,
             },
         ),
     ),

@@ -4,7 +4,7 @@
 or 0 where nothing is counted.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
 
 FORMAT = LogFormat(
     name="llama-factory",
@@ -29,6 +29,14 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"percentage", "remaining_time", "throughput", "reward", "accuracy", "predict_loss"}),
     required=("step",),
+    records=(
+        Record(
+            "evaluations",
+            '"eval_loss": ',
+            rf'"current_steps": (?P<step>\d+), .*"eval_loss": (?P<loss>{NUMBER})',
+            fixed={"dataset": "eval"},
+        ),
+    ),
     samples=(
         Sample(
             '{"current_steps": 20, "total_steps": 336, "loss": 0.9687, "accuracy": 0.475, "learning_rate": 2.9e-06, '

@@ -16,7 +16,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
-from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 
 GIB, MIB = float(2**30), float(2**20)
 
@@ -412,7 +412,7 @@ FORMAT = LogFormat(
             _launched(name, "", f"--{name.replace('_', '-')}")
             for name in ("bf16", "fp16", "swiglu", "geglu", "quick_geglu", UNTIED)
         ),
-        *yaml_sentences((*SIZES, *NEMO_WORDS)),
+        *NEMO_SENTENCES,
         _launched("recompute_granularity", "--recompute-granularity[= ]", r"\w+"),
         _launched("recompute_activations", "", "--recompute-activations"),
         _launched("recompute_method", "--recompute-method[= ]", r"\w+"),

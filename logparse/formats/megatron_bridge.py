@@ -5,7 +5,7 @@ The utilization is no percentage.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
-from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 
 FORMAT = LogFormat(
     name="megatron-bridge",
@@ -21,7 +21,7 @@ FORMAT = LogFormat(
         "GPU utilization": Reading("logged_tflops_per_second_per_device", suffix=r"(?:MODEL_)?TFLOP/s/GPU"),
     },
     counted=True,
-    sentences=yaml_sentences((*SIZES, *NEMO_WORDS)),
+    sentences=NEMO_SENTENCES,
     names=yaml_names(),
     choices=NEMO_CHOICES,
     samples=(

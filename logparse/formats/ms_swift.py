@@ -15,6 +15,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
+from logparse.formats._hf_arguments import HF_ARGUMENT_CHOICES, HF_ARGUMENT_SENTENCES, HF_ARGUMENTS
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 
 GIB = float(2**30)
@@ -78,11 +79,13 @@ FORMAT = LogFormat(
             "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
         *(SettingSentence("args", f"{name}=", rf"^{name}=(?P<{name}>\d+),\s*$") for name in _ARGUMENTS),
+        *HF_ARGUMENT_SENTENCES,
         SettingSentence("peft", "model_parameter_info: ", r"model_parameter_info: (?P<class>\w+):"),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
     ),
     blocks=(
+        HF_ARGUMENTS,
         Block(
             kind="model",
             marker="config=",
@@ -105,6 +108,7 @@ FORMAT = LogFormat(
         Choice("lora", "True", {"peft:class": "Peft.*"}),
         *(Choice(name, "1", {"args:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
         *HF_CHOICES,
+        *HF_ARGUMENT_CHOICES,
     ),
     samples=(
         Sample(

@@ -5,7 +5,7 @@ other values are means since the line before.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
-from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 
 FORMAT = LogFormat(
     name="nemo",
@@ -31,7 +31,7 @@ FORMAT = LogFormat(
     },
     # Values of validation are printed again on each row after it.
     ignored=frozenset({"val_loss", "val_ppl", "memory_allocated", "train_backward_timing in s", "tokens_per_sec"}),
-    sentences=yaml_sentences((*SIZES, *NEMO_WORDS)),
+    sentences=NEMO_SENTENCES,
     names=yaml_names(),
     choices=NEMO_CHOICES,
     samples=(

@@ -7,7 +7,7 @@ is there, it is the time.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
-from logparse.formats._yaml import NEMO_CHOICES, NEMO_WORDS, SIZES, yaml_names, yaml_sentences
+from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 
 FORMAT = LogFormat(
     name="nemo-bar",
@@ -35,7 +35,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r"(?:val|validation|test)_.*",),
     required=("step",),
     redrawn=True,
-    sentences=yaml_sentences((*SIZES, *NEMO_WORDS)),
+    sentences=NEMO_SENTENCES,
     names=yaml_names(),
     choices=NEMO_CHOICES,
     samples=(

@@ -1,6 +1,7 @@
 """OLMo 2024 and OLMo-core 2024 to 2026: a record of several lines, ``[step=10/1000,epoch=0]`` and indented pairs after it.
 
-Rates are of one device, at first means over a window of some steps, so that the stamps of the records give the time.
+Rates are of one device, at first means over a window of some steps, which begins anew after a save and an evaluation:
+the stamps of the records give the time, or the rate where their resolution is coarse.
 OLMo-core also prints each mean since the start (``actual avg``), and a TFLOP/s and an MFU of full attention.
 """
 
@@ -12,6 +13,8 @@ FORMAT = LogFormat(
     name="olmo",
     title="OLMo, OLMo-core",
     framework="OLMo",
+    # Source: OLMo train.py, SpeedMonitor, which is reset after each save and evaluation.
+    rate_covers="window",
     marker=("[step=",),
     head=r"\[step=(?P<step>[\d,]+)/(?P<train_steps>[\d,]+)[\],]",
     pair="",
@@ -31,6 +34,8 @@ FORMAT = LogFormat(
         "throughput/total_tokens": Reading("consumed_tokens", absent=r".*[BTPE]"),
         "throughput/device/TPS": Reading("logged_tokens_per_second_per_device", multiples=True),
         "throughput/device/tokens_per_second": Reading("logged_tokens_per_second_per_device"),
+        "throughput/device/batches_per_second": Reading("logged_steps_per_second"),
+        "throughput/device/BPS": Reading("logged_steps_per_second"),
         "throughput/device/flopsPS": Reading("logged_tflops_per_second_per_device", scale=1e-12, multiples=True),
         "throughput/device/MFU": Reading("logged_mfu", scale=0.01),
         "System/Peak GPU Memory (MB)": Reading("max_memory_allocated_bytes", scale=MIB),
@@ -55,6 +60,7 @@ FORMAT = LogFormat(
                 "loss": 10.73,
                 "consumed_tokens": 8388608,
                 "logged_tokens_per_second_per_device": 45538.0,
+                "logged_steps_per_second": 0.0869,
                 "max_memory_allocated_bytes": 43309 * MIB,
             },
         ),

@@ -98,6 +98,9 @@ FORMAT = LogFormat(
             r"['\"]mixed_precision_param['\"]: ['\"](?P<mixed_precision_param>\w+)",
         ),
         SettingSentence("precision", " training active", r"(?P<low_precision>Float8|MXFP8|MX) .*training active"),
+        SettingSentence(
+            "peak", "Peak flops undefined for", r"Peak flops undefined for.*, fallback to (?P<fallback>\w+)"
+        ),
         SettingSentence("model", "total parameters", r"Model (?P<model_name>\S+ \S+) size: [\d,]+ total parameters"),
     ),
     names=(
@@ -123,6 +126,8 @@ FORMAT = LogFormat(
         # Every second layer, or some operators: not the core of the attention, as elsewhere.
         Name("recompute_scheme", "checkpointing:mode", when={"checkpointing:mode": "selective"}),
         Name("model_name", "model:model_name"),
+        # The printed MFU is then a share of that device's peak.
+        Name("mfu_peak_device", "peak:fallback"),
     ),
     choices=(
         Choice("group_query_attention", "False", {"model:n_kv_heads": "null|None"}),

@@ -44,6 +44,8 @@ FORMAT = LogFormat(
     # What an algorithm, a reward or a data set adds, each with its own name.
     ignored_patterns=(r"[^/]+/.*",),
     required=("step",),
+    # To 0.1 they follow each other. Source: verl 0.1, trainer/ppo/ray_trainer.py, fit.
+    phases=("gen", "ref", "values", "adv", "update_critic", "update_actor"),
     records=(
         Record(
             "timers",

@@ -49,6 +49,7 @@ from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
 from analysis.published.rows import Baseline, Check
+from analysis.run.device_mfu import DeviceMfu
 from analysis.run.goodput import Reliability, Stretch
 from analysis.run.overheads import Overhead
 from analysis.run.plan_comparison import GapPart
@@ -130,6 +131,7 @@ def _run() -> Schema:
             "formula": _formula(),
             "metrics": _by_metric(ref("metric"), OF_ROWS, required=True),
             "printed": _printed(),
+            "device_mfu": nullable(record(DeviceMfu)),
             "impossible": STRINGS,
             "rates": fixed("rates", dict.fromkeys(RATES, ref("rate"))),
             "goodput": NULLABLE_NUMBER,

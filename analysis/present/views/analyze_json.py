@@ -64,6 +64,7 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
         },
         "metrics": _metrics(analysis),
         "printed": {name: _metric(asdict(rate)) for name, rate in result.printed.items()},
+        "device_mfu": None if result.device_mfu is None else _metric(asdict(result.device_mfu)),
         "impossible": list(analysis.impossible),
         "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
         **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),

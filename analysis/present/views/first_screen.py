@@ -17,7 +17,7 @@ from analysis.present.views.overheads import advice, inside_steps, named_overhea
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.title import title_part
 from analysis.present.views.warnings import ranked_warnings, warning_clauses
-from analysis.present.words import clause, word
+from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.run import Run
@@ -28,6 +28,8 @@ from logparse.language import msg, tr
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 # A published rate that differs less than this is probably that of the same run: two runs differ by more.
 SAME_RUN = 0.003
+# Phases of a step, the longest first.
+PHASES_SHOWN = 3
 # The longest answer in one line.
 LONGEST = 100
 
@@ -103,7 +105,7 @@ def rate_rows(run: Run) -> list[ScreenRow]:
 
 def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["step_time_ms"] is None:
-        return None
+        return _phases(run)
     value, clauses = step_time(rate["step_time_ms"]), []
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
     if rate["rate"] != "steady":
@@ -112,7 +114,23 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         stalled = with_stalls > rate["step_time_ms"]
         mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
         clauses = [tr(mean, time=step_time(with_stalls))]
+    codes = {note.code for note in run.notes}
+    if "counted_updates_skipped" in codes:
+        clauses.append(tr("updates skipped"))
+    if "time_by_rate_of_run" in codes:
+        clauses = [tr("mean of the training, with evaluations and saves")]
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _phases(run: Run) -> ScreenRow | None:
+    """The sum of the printed phases of a step, a lower bound; None where none are printed."""
+    note = next((note for note in run.notes if note.code == "phases_without_total"), None)
+    if note is None:
+        return None
+    largest = [say(part) for part in note.fields["phases"][:PHASES_SHOWN]]
+    return ScreenRow(
+        tr("step time"), step_time(note.fields["ms"]), [tr("at least: sum of the printed phases"), *largest]
+    )
 
 
 def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
@@ -169,8 +187,7 @@ def median_logged(run: Run) -> float | None:
 def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
-        printed = run.printed.get("mfu")
-        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")]) if printed else None
+        return _printed_mfu(run)
     clauses = _hfu(run, rate)
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
@@ -180,6 +197,21 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
     return ScreenRow(tr("MFU"), percent_of_peak(mfu), clauses)
+
+
+def _printed_mfu(run: Run) -> ScreenRow | None:
+    """The MFU that the log prints, by the peak of the run's device; None where it prints none, or only by another."""
+    printed, of_device = run.printed.get("mfu"), run.device_mfu
+    if printed is None:
+        return None
+    if of_device is None:
+        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")])
+    by_other = tr("by a peak of {peak}", peak=three(of_device.printed_peak))
+    if of_device.value is None or of_device.peak is None:
+        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log"), by_other])
+    share = tr("the printed TFLOP/s over the peak {peak}", peak=three(of_device.peak))
+    of_log = tr("the log prints {value}", value=percent(printed.median))
+    return ScreenRow(tr("MFU"), percent_of_peak(of_device.value), [share, f"{of_log} {by_other}"])
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:

@@ -87,7 +87,9 @@ def _settings(run: Run) -> list[str]:
 
 def _figures(run: Run) -> Iterator[str]:
     """What the first screen would show."""
-    rate, printed = run.analysis.rate("all_steps"), run.printed
+    known = (rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None)
+    rate = next(known, run.analysis.rate("all_steps"))
+    printed = run.printed
     if rate["step_time_ms"] is None:
         yield tr("step time")
     if rate[TOKENS] is None:

@@ -20,7 +20,14 @@ from logparse.language import tr
 RANKED = (
     *("format_drafted", "damage_not_located", "file_damaged"),
     *("runs_mixed", "hw_is_another_device", "printed_above_peak", "printed_rate_unexplained"),
-    *("device_contradicts_log", "above_peak", "clock_shorter_than_steps", "trainings_in_one_file"),
+    *("printed_mfu_by_another_peak", "printed_mfu_by_fallback"),
+    *(
+        "device_contradicts_log",
+        "above_peak",
+        "above_assumed_peak",
+        "clock_shorter_than_steps",
+        "trainings_in_one_file",
+    ),
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),
     *("ended_early_with_errors", "ended_with_errors"),
     *("no_row_counts", "no_step_time", "rate_lacks_sizes", "steps_rounded", "clock_unknown", "clock_set_back"),

@@ -127,6 +127,9 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "printed_formulas": _printed_formulas,
     "of_peak": of_peak,
     "of_peak2": lambda share: of_peak(share, 2),
+    "peak_of": lambda device: tr(" ({name})", name=device) if device else "",
+    # What is computed where no step has settled; nothing where no update was kept.
+    "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": lambda text: tr(str(text)),
     "range": range_of,

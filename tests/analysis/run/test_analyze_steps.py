@@ -89,6 +89,18 @@ def test_more_than_the_peak_is_a_warning():
     assert say(note).startswith("MFU is 167.4 % of 353.89 TFLOP/s, above the peak: ")
 
 
+def test_more_than_an_assumed_peak_names_the_number_types_that_are_possible():
+    peak, _ = resolve_peak("gb200", None)
+    fast = GOLDEN | {"world_size": 1}
+    (note,) = of_code(run(fast, peak).notes, "above_assumed_peak")
+    assert (note.fields["dtype"], note.fields["types"]) == ("bf16", ["fp8", "fp4"])
+    assert "pass --dtype (fp8, fp4 are possible)" in say(note)
+    (known,) = of_code(run(fast | {"precision": "bf16"}, peak).notes, "above_peak")
+    assert known.fields["share"] == note.fields["share"]
+    # No number type of this device is fast enough.
+    assert of_code(run(fast, resolve_peak("l40s", None)[0]).notes, "above_peak")
+
+
 @pytest.mark.parametrize(("peak", "count"), [(598.82, 1), (598.84, 0)])
 def test_the_warning_begins_at_the_peak_itself(peak, count):
     assert len(of_code(run(GOLDEN, peak_by_hand(peak, "bf16")).notes, "above_peak")) == count

@@ -1,5 +1,7 @@
 """Slow steps that come periodically in logs of reinforcement learning are pauses, not stalls."""
 
+from datetime import timedelta
+
 import pytest
 from helpers import ROOT, of_code
 from runs import analyze_text, parts_of, rate_of
@@ -54,3 +56,35 @@ def test_a_save_of_nemo_rl_is_in_the_step_whose_timers_name_it():
     assert run.steps.filter(run.steps["excluded_reason"] == "holds_save")["step"].to_list() == [10]
     assert parts_of(run.time_breakdown)["saves"] == pytest.approx(37.8, abs=0.5)
     assert "stalls" not in parts_of(run.time_breakdown)
+
+
+def llama_factory_log(tmp_path, evaluated):
+    """Rows of ten steps of 2 s; after every 100 steps an evaluation of 60 s, with a line where ``evaluated``."""
+    seconds, lines = 0, []
+    for step in range(10, 1010, 10):
+        seconds += 20
+        place = f'{{"current_steps": {step}, "total_steps": 1000, '
+        clock = f'"epoch": 0.5, "percentage": 1.0, "elapsed_time": "{timedelta(seconds=seconds)}"}}'
+        lines.append(f'{place}"loss": 1.5, "lr": 1e-05, {clock}')
+        if step % 100 == 0:
+            seconds += 60
+            lines += [f'{place}"eval_loss": 1.25, {clock}'] if evaluated else []
+    path = tmp_path / "trainer_log.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return analyze_logs([str(path)], RunOptions())
+
+
+def test_an_evaluation_that_llama_factory_prints_is_no_stall(tmp_path):
+    run = llama_factory_log(tmp_path, evaluated=True)
+    assert len(run.records["evaluations"]) == 10
+    parts = parts_of(run.time_breakdown)
+    assert "stalls" not in parts
+    assert parts["evaluation"] == pytest.approx(9 * 60)
+    assert "pauses_not_told" not in [note.code for note in run.notes]
+
+
+def test_the_size_of_a_stall_is_of_all_steps_of_its_row(tmp_path):
+    run = llama_factory_log(tmp_path, evaluated=False)
+    (note,) = [note for note in run.notes if note.code == "stalls_periodic"]
+    assert note.fields["longer_ms"] == pytest.approx(60_000)
+    assert parts_of(run.time_breakdown)["stalls"] == pytest.approx(note.fields["n"] * 60)

@@ -129,8 +129,8 @@ def test_a_time_that_is_no_number_does_not_count(time):
 
 
 def test_a_row_has_one_reason_and_a_start_comes_before_what_it_printed():
-    steps = rows([1, 2, 3], loss=[math.nan, math.nan, 2.0], skipped_iterations=[1, 1, 1])
-    assert reasons(steps) == [WARM_UP, NAN, SKIPPED]
+    steps = rows([1, 2, 3, 4], loss=[math.nan, math.nan, 2.0, 2.0], skipped_iterations=[1, 1, 1, 0])
+    assert reasons(steps) == [WARM_UP, NAN, SKIPPED, None]
 
 
 def test_what_the_line_does_not_print_excludes_nothing():

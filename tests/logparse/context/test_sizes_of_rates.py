@@ -48,3 +48,12 @@ def test_rows_that_do_not_agree_give_nothing(rates):
     columns = {name: values[: len(rates)] for name, values in TIMES.items()}
     rows = steps(**columns, logged_tokens_per_second_per_device=rates)
     assert sizes(rows, global_batch_size=1536, seq_length=2048) == {}
+
+
+def test_steps_per_second_and_counted_tokens_give_the_number_of_devices():
+    rows = steps(
+        logged_steps_per_second=[0.0869, 0.0865, 0.0864],
+        logged_tokens_per_second_per_device=[45538.0, 45368.0, 45284.0],
+    )
+    assert sizes(rows, tokens_per_step=4_194_304) == {"world_size": 8}
+    assert sizes(rows) == {}

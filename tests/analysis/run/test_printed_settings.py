@@ -1,0 +1,79 @@
+"""Settings that a trainer prints in a list of its own are facts of the run, with their line."""
+
+import pytest
+
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+
+DICTS = "".join(
+    f"{{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': {step / 100}, 'train_runtime': {2.0 * step:.1f}}}\n"
+    f" {step}%|█         | {step}/100 [00:{2 * step:02}<03:00,  2.00s/it]\n"
+    for step in range(1, 21)
+)
+SWIFT = "".join(
+    f"{{'loss': '2.5', 'grad_norm': '1', 'learning_rate': '1e-05', 'global_step/max_steps': '{step}/100', "
+    f"'elapsed_time': '{2 * step}s'}}\n"
+    for step in range(1, 21)
+)
+
+
+def facts(tmp_path, text):
+    path = tmp_path / "run.log"
+    path.write_text(text, encoding="utf-8")
+    return analyze_logs([str(path)], RunOptions()).context
+
+
+def dump(name="TrainingArguments", **settings):
+    """The arguments of the Trainer, a line each."""
+    return "\n".join([f"parameters {name}(", "_n_gpu=1,", *(f"{k}={v}," for k, v in settings.items()), ")"]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "precision", "recompute"),
+    [
+        ({"bf16": True, "fp16": False, "gradient_checkpointing": True}, "bf16", "full"),
+        ({"bf16": False, "fp16": True, "gradient_checkpointing": False}, "fp16", "none"),
+        ({"bf16": False, "fp16": False}, None, None),
+        (
+            {"fsdp_config": "{'activation_checkpointing': True, 'x': 1}", "gradient_checkpointing": False},
+            None,
+            "full",
+        ),
+    ],
+)
+@pytest.mark.parametrize(("name", "steps"), [("TrainingArguments", DICTS), ("SftArguments", SWIFT)])
+def test_the_arguments_of_the_trainer_are_read(tmp_path, name, steps, settings, precision, recompute):
+    context = facts(tmp_path, dump(name, per_device_train_batch_size=4, **settings) + steps)
+    assert context.get("precision") == precision
+    assert context.get("recompute") == recompute
+    assert context.get("micro_batch_size") == 4
+
+
+def test_what_llama_factory_prints_beats_the_arguments(tmp_path):
+    loader = (
+        ">> Process rank: 0, world size: 2, device: cuda:0, distributed training: True, compute dtype: torch.bfloat16\n"
+    )
+    text = dump("Seq2SeqTrainingArguments", gradient_checkpointing=False) + loader
+    context = facts(tmp_path, text + ">> Gradient checkpointing enabled.\n" + DICTS)
+    assert (context.get("precision"), context.get("recompute"), context.get("world_size")) == ("bf16", "full", 2)
+
+
+NEMO = "".join(
+    f"Training epoch 0, iteration {step}/99 | lr: 1e-05 | global_batch_size: 64 | global_step: {step} | "
+    f"reduced_train_loss: 2.5 | train_step_timing in s: 2.5\n"
+    for step in range(20)
+)
+PADDED = "[NeMo I 2026-01-01] Padded vocab_size: 50304, original vocab_size: 50257, dummy tokens: 47.\n"
+
+
+@pytest.mark.parametrize(("line", "size"), [("", 50304), ("  override_vocab_size: 151936\n", 151936)])
+def test_nemo_prints_its_vocabulary(tmp_path, line, size):
+    assert facts(tmp_path, "model:\n" + line + PADDED + NEMO).get("padded_vocab_size") == size
+
+
+@pytest.mark.parametrize(("value", "recompute"), [("null", "none"), ("full", "full"), ("selective", "selective")])
+@pytest.mark.parametrize("name", ["activations_checkpoint", "recompute"])
+def test_nemo_prints_its_recomputation(tmp_path, name, value, recompute):
+    text = f"model:\n  {name}_granularity: {value}\n  {name}_method: block\n  {name}_num_layers: 3\n" + NEMO
+    context = facts(tmp_path, text)
+    assert (context.get("recompute"), context.get("recompute_num_layers")) == (recompute, 3)

@@ -1,0 +1,45 @@
+"""Where every update was skipped, the rates are of the skipped steps, and the first screen says so."""
+
+from helpers import SETTINGS, arguments_dump, megatron_line
+
+from analysis.present.views.first_screen import rows
+from analysis.present.views.missing import missing_clauses
+from analysis.run.build import analyze_logs
+from analysis.run.exclusion_reasons import SKIPPED
+from analysis.run.options import RunOptions
+
+
+def skipping(tmp_path, skipped, hw=None):
+    """A run of as many steps as ``skipped`` has entries: how many updates each line skipped."""
+    lines = [arguments_dump(SETTINGS)]
+    for step, n in enumerate(skipped, start=1):
+        pairs = {"number of skipped iterations": f"{n:3d}"} | ({"lm loss": None, "grad norm": None} if n else {})
+        lines.append(megatron_line(step, 9000.0 if step == 1 else 2000.0 + step, pairs=pairs))
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return analyze_logs([str(path)], RunOptions(hw=hw))
+
+
+def test_the_steps_of_skipped_updates_give_the_rates_where_no_other_row_counts(tmp_path):
+    run = skipping(tmp_path, [1, 1, 1, 1], hw="l40s")
+    assert run.step_time_ms == 2003.0
+    assert None not in (run.tokens_per_second, run.mfu)
+    time = next(row for row in rows(run) if row.label == "step time")
+    assert (time.value, time.clauses) == ("2.00 s", ["updates skipped"])
+    (note,) = [note for note in run.notes if note.code == "counted_updates_skipped"]
+    assert note.fields == {"n": 3, "of": 3}
+    assert "no_row_counts" not in [note.code for note in run.notes]
+    assert missing_clauses(run) == []
+    # The time of steps without an update is not useful.
+    assert run.goodput == 0
+
+
+def test_no_useless_flag_is_asked_for(tmp_path):
+    assert missing_clauses(skipping(tmp_path, [1, 1, 1, 1])) == ["MFU: pass --hw"]
+
+
+def test_one_update_that_was_made_gives_the_rates(tmp_path):
+    run = skipping(tmp_path, [1, 1, 0, 1, 0, 0])
+    assert set(run.steps.filter(excluded_reason=SKIPPED)["step"]) == {2, 4}
+    assert run.step_time_ms == 2005.0
+    assert "counted_updates_skipped" not in [note.code for note in run.notes]

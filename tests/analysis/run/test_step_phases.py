@@ -1,0 +1,38 @@
+"""Where a log prints the phases of a step and no total, their sum is shown as a lower bound."""
+
+import pytest
+
+from analysis.present.views.first_screen import rows
+from analysis.run.build import analyze_logs
+from analysis.run.options import RunOptions
+
+
+def verl(tmp_path, name="timing", total=""):
+    """Twenty steps of 100 s of phases, every tenth with a validation of 50 s."""
+    lines = []
+    for step in range(1, 21):
+        testing = f" - {name}/testing:50.0" if step % 10 == 0 else ""
+        lines.append(
+            f"(main_task pid=64) step:{step} - {name}/gen:40.0 - {name}/update_actor:45.0 - {name}/adv:0.5 - "
+            f"{name}/ref:14.5{testing}{total} - actor/pg_loss:-0.0057 - actor/lr(1e-4):0.01"
+        )
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return analyze_logs([str(path)], RunOptions())
+
+
+def test_the_sum_of_the_phases_is_a_lower_bound(tmp_path):
+    run = verl(tmp_path)
+    assert run.step_time_ms is None
+    (note,) = [note for note in run.notes if note.code == "phases_without_total"]
+    assert note.fields["ms"] == pytest.approx(100_000)
+    assert [part.fields["name"] for part in note.fields["phases"]] == ["update_actor", "gen", "ref", "adv"]
+    time = next(row for row in rows(run) if row.label == "step time")
+    assert time.value == "100 s"
+    assert time.clauses == ["at least: sum of the printed phases", "update_actor 45 %", "gen 40 %", "ref 14 %"]
+
+
+def test_a_printed_total_needs_no_sum(tmp_path):
+    run = verl(tmp_path, "timing_s", " - timing_s/step:110.0")
+    assert run.step_time_ms == 110_000
+    assert "phases_without_total" not in [note.code for note in run.notes]
