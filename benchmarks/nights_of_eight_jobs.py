@@ -117,11 +117,14 @@ def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: fl
     stalls = all_times > 1.25 * np.median(all_times)
     counted = all_times[~stalls]
     useful = counted.sum() + stalls.sum() * np.median(counted)
+    clock = float(np.floor((all_times.sum() + between) / 1000) * 1000)
     return {
         "steady_step_time_ms": float(np.median(counted)),
         "step_time_p95_ms": float(np.quantile(counted, 0.95)),
+        "longest_stall_ms": float(max(all_times[stalls] - np.median(counted), default=0.0)),
         "with_stalls_step_time_ms": float(all_times.mean()),
-        "goodput": float(useful / (np.floor((all_times.sum() + between) / 1000) * 1000)),
+        "wall_clock_step_time_ms": clock / len(times),
+        "goodput": float(useful / clock),
     }
 
 
@@ -133,7 +136,8 @@ def as_row(name: str, place: int, night: int, steps: int, figures: Mapping[str, 
         **shape,
         **{"world_size": 8, "run_id": f"{name}-{night:03}", "begins": f"{name}{night}", "name": f"{name}-{night}"},
         **{"landmarks": [], "labels": [], "versions": [], "settings": [], "recorded_at": when, "begun_at": when},
-        **{"step_lines": steps, "counted_rows": steps, "with_stalls_steps": steps, "skipped_share": 0.0},
+        "skipped_share": 0.0,
+        **dict.fromkeys(("step_lines", "counted_rows", "with_stalls_steps", "wall_clock_steps"), steps),
         **figures,
     }
 

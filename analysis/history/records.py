@@ -20,7 +20,8 @@ from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS, RATES
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.result import Analysis
-from analysis.run.summary import finite_median, largest_memory, last_finite, share_of_steps
+from analysis.run.summary import finite_median, largest_memory, last_finite, quantile_of_steps, share_of_steps
+from analysis.run.useful_time import longest_stall_ms
 from logparse.context.run_context import RunContext
 from logparse.findings import Origin
 from logparse.masking import mask_settings
@@ -95,6 +96,8 @@ RUN_COLUMNS = (
     Column("last_step", INT, "step", "last step that was done"),
     Column("planned_steps", INT, "step", "steps that it was asked to do"),
     Column("crashed_at", INT, "step", "last step of a run that crashed"),
+    Column("step_time_p95_ms", FLOAT, "ms", "95th percentile of the step times of the rows that count"),
+    Column("longest_stall_ms", FLOAT, "ms", "longest time that a stall took beyond its baseline"),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("time_to_train_seconds", FLOAT, "s", "from the line that training starts to the one that it ended"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
@@ -119,6 +122,7 @@ INCIDENTAL = (
     *("begins", "landmarks", "recorded_at", "name", "origins", "logparse_version", "schema_version"),
     # Kept since they are judged.
     *("grad_norm", "skipped_share", "nan_share", "last_step", "planned_steps", "crashed_at"),
+    *("step_time_p95_ms", "longest_stall_ms"),
 )
 PAIRED = ("labels", "versions", "settings")
 # The name of a file must distinguish contents, not runs: so much of the hash is enough.
@@ -205,6 +209,8 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "last_step": steps["step"].max(),
         "planned_steps": steps["train_steps"].drop_nulls().last() if len(steps) else None,
         "crashed_at": identity.crashed_at,
+        "step_time_p95_ms": quantile_of_steps(steps, 0.95),
+        "longest_stall_ms": longest_stall_ms(steps),
         "goodput": analysis.goodput,
         "time_to_train_seconds": analysis.time_to_train_seconds,
         "final_loss": last_finite(steps["loss"]),

@@ -119,15 +119,16 @@ def watch(
     fixed: int = 0,
     blocks: Sequence[Hashable] | None = None,
     accepted: Collection[int] = (),
+    accident: float = 0.0,
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
     ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level give the
     expectation; if ``fixed`` is set, only the first ``fixed`` runs, the baseline, do. Runs of one of ``blocks``, such
     as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
-    there on it is the level.
+    there on it is the level. At least the share ``accident`` of runs is taken to be off by accident.
     """
-    watcher = _Watcher(worse, least, confirm, kept, fixed)
+    watcher = _Watcher(worse, least, confirm, kept, fixed, accident)
     placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
     return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
@@ -156,6 +157,7 @@ class _Watcher:
     confirm: int
     kept: int
     fixed: int
+    accident: float = 0.0
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
@@ -186,7 +188,7 @@ class _Watcher:
                 self.origins[block] = len(level) - 1
             return self._drifted(self._night(expectation, "expected", [run.distance]), block)
         self._add(run, known)
-        self.alone = _alone(_mean([away.distance for away in self.away]), expectation, before)
+        self.alone = self._alone(expectation, before)
         return self._off(expectation)
 
     def _add(self, run: _Seen, known: bool) -> None:
@@ -252,8 +254,19 @@ class _Watcher:
     @property
     def _nights(self) -> int:
         """The runs in a row that confirm or clear a change: more where runs alone were as far away before."""
-        needed = math.log(BY_ACCIDENT) / math.log(self.alone) if self.alone else 0.0
+        rate = max(self.alone, self.accident)
+        needed = math.log(BY_ACCIDENT) / math.log(rate) if rate else 0.0
         return max(self.confirm, math.ceil(needed))
+
+    def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
+        """How often the runs before were off to the same side, at least half as far (Laplace); 0 of few.
+
+        Where accidents of any size are known, all that were off count.
+        """
+        distance = _mean([away.distance for away in self.away])
+        least = max(0.0 if self.accident else abs(distance) / 2, expectation.reach(OFF))
+        far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
+        return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
 
     @property
     def _is_better(self) -> bool:
@@ -265,7 +278,7 @@ class _Watcher:
         if self.fixed or len(level) < self.kept + RECENT:
             return night
         oldest = expect(level[: self.kept])
-        by = _mean(level[-RECENT:]) - oldest.level
+        by = expect(level[-RECENT:]).level - oldest.level
         is_worse = by * self.worse > math.log1p(max(self.least, LEAST_DRIFT))
         if not is_worse or oldest.p(abs(by), RECENT) > CONFIRMED:
             self.drifting = 0
@@ -276,7 +289,7 @@ class _Watcher:
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)
         level, low, high = (math.exp(expectation.level + by) for by in (0.0, -reach, reach))
-        p = expectation.p(abs(mean), len(distances))
+        p = expectation.p(abs(_mean(_without_largest(distances))), len(distances))
         own = math.expm1(distances[-1])
         return Night(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
 
@@ -308,11 +321,10 @@ class _Watcher:
         self._forget()
 
 
-def _alone(distance: float, expectation: Expectation, before: Sequence[float]) -> float:
-    """How often the runs before were off to the same side, at least half as far (Laplace); 0 of few."""
-    least = max(abs(distance) / 2, expectation.reach(OFF))
-    far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
-    return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
+def _without_largest(distances: Sequence[float]) -> list[float]:
+    """``distances`` to one side, the largest replaced by the next: one night may be an accident of any size."""
+    ascending = sorted(distances, key=abs)
+    return [*ascending[:-1], ascending[-2]] if len(ascending) > 1 else ascending
 
 
 def _mean(values: Sequence[float]) -> float:
