@@ -12,7 +12,7 @@ from analysis.compare.comparison import values_of
 from analysis.metrics import Metric
 
 # Share of runs that have a pause, as long as the earlier runs of a job show no higher one.
-PAUSED_RUNS = 0.1
+PAUSED_RUNS = 0.2
 _STALL = pl.col("longest_stall_ms")
 _CLOCK_MS = pl.col("wall_clock_step_time_ms") * pl.col("wall_clock_steps")
 _WITHOUT = {

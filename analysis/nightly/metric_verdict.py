@@ -119,18 +119,13 @@ def watch_metric(
 
 
 def _decided(night: Night, calm: Night) -> Night:
-    """``night``, with what is known of the run without its longest stall where that proves a change."""
+    """``night``, or what is known of the run without its longest stall where that proves a change."""
+    if night.state == "drifted":
+        night = replace(night, state="expected", confirmed_for=0, drift=None)
     if calm.state not in ("confirmed", "drifted") or night.state in ("confirmed", "learning"):
         return night
-    return replace(
-        night,
-        state=calm.state,
-        change=calm.change,
-        p=calm.p,
-        nights=calm.nights,
-        confirmed_for=calm.confirmed_for,
-        drift=calm.drift,
-    )
+    taken = ("state", "change", "p", "nights", "confirmed_for", "drift")
+    return replace(night, **{name: getattr(calm, name) for name in taken})
 
 
 def _is_worse(night: Night, metric: Metric) -> bool:

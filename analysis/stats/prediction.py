@@ -34,6 +34,8 @@ OFF, CONFIRMED = 0.007, 0.0002
 # Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
 # many in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
+# Nights of one change are at most so many times as far away as the one in the middle.
+CONSISTENT = 2.0
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.
 RECENT, LEAST_DRIFT = 10, 0.01
@@ -201,7 +203,7 @@ class _Watcher:
         distances = [run.distance for run in self.away]
         night = self._night(expectation, "off", distances)
         known = self.known_from is not None and not self._is_better
-        enough = len(distances) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
+        enough = len(_consistent(distances)) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
         if not enough or (night.p or 0.0) > CONFIRMED:
             return replace(night, state="accepted") if known else night
         return self._confirm(night, known)
@@ -289,7 +291,8 @@ class _Watcher:
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)
         level, low, high = (math.exp(expectation.level + by) for by in (0.0, -reach, reach))
-        p = expectation.p(abs(_mean(_without_largest(distances))), len(distances))
+        consistent = _consistent(distances)
+        p = expectation.p(abs(_mean(consistent)), len(consistent))
         own = math.expm1(distances[-1])
         return Night(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
 
@@ -321,10 +324,12 @@ class _Watcher:
         self._forget()
 
 
-def _without_largest(distances: Sequence[float]) -> list[float]:
-    """``distances`` to one side, the largest replaced by the next: one night may be an accident of any size."""
-    ascending = sorted(distances, key=abs)
-    return [*ascending[:-1], ascending[-2]] if len(ascending) > 1 else ascending
+def _consistent(distances: Sequence[float]) -> list[float]:
+    """Those of ``distances`` to one side that may be of one change: others are accidents of any size."""
+    from statistics import median_low
+
+    most = CONSISTENT * median_low(map(abs, distances))
+    return [distance for distance in distances if abs(distance) <= most]
 
 
 def _mean(values: Sequence[float]) -> float:
