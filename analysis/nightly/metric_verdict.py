@@ -35,6 +35,8 @@ Reason = Literal[
     "loss_lost",
     "loss_lost_before",
 ]
+# Metrics that are 0 in a healthy run: a night that differs is no noise, and needs no second one.
+AT_ONCE = ("nan_share",)
 ACCEPTED: tuple[Verdict, Reason] = ("no regression", "accepted")
 
 
@@ -105,7 +107,7 @@ def watch_metric(
     how: dict[str, Any] = {
         "worse": metric.direction,
         "least": least,
-        "confirm": rule.confirm,
+        "confirm": 1 if metric.column in AT_ONCE else rule.confirm,
         "kept": kept,
         "fixed": fixed,
         "blocks": runs["block"].to_list(),
