@@ -38,7 +38,7 @@ BY_ACCIDENT, SEEN = 0.002, 2
 CONSISTENT = 2.0
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.
-RECENT, LEAST_DRIFT = 10, 0.01
+RECENT, LEAST_DRIFT = 10, 0.008
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
