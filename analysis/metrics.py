@@ -261,6 +261,8 @@ GUARDED = (
     "nan_share",
     "max_memory_allocated_bytes",
 )
+# Further metrics of two sides with so many runs each: with fewer a larger family of tests hides a broken loss.
+FROM_RUNS = {"step_time_p95_ms": 5, "max_memory_allocated_bytes": 5}
 # Those whose course over runs is shown: relative changes of a share that may be 0 are none.
 FOLLOWED = {name: metric for name, metric in JUDGED.items() if not metric.offset}
 

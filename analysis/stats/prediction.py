@@ -34,11 +34,14 @@ OFF, CONFIRMED = 0.007, 0.0002
 # Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
 # many in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
+# A night with a higher chance than this ends a sequence of nights that are off; others belong to it.
+NEAR = 0.05
 # Nights of one change are at most so many times as far away as the one in the middle.
 CONSISTENT = 2.0
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.
-RECENT, LEAST_DRIFT = 10, 0.008
+# Drift that was found ends below LEAST_DRIFT over STILL.
+RECENT, LEAST_DRIFT, STILL = 10, 0.008, 2.0
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -137,11 +140,12 @@ def watch(
 
 @dataclass(frozen=True)
 class _Seen:
-    """A run that was seen: its logarithm and block, and its distance from the level."""
+    """A run that was seen: its logarithm and block, its distance from the level, and whether that is off."""
 
     log: float
     block: Hashable
     distance: float
+    is_off: bool
 
 
 @dataclass
@@ -172,24 +176,33 @@ class _Watcher:
     drifting: int = 0
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
+        """The next run, whose change is accepted if it is ``known``."""
+        night = self._judged(log, block, place, known)
+        return night if self.confirmed_for or night.state not in ("expected", "off") else self._drifted(night, block)
+
+    def _judged(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
         if len(level) < FEWEST or place < self.fixed:
             level.append(log)
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
         expectation = expect(before)
-        run = _Seen(log, block, log - expectation.level)
-        is_off = abs(run.distance) > max(expectation.reach(OFF), math.log1p(self.least))
+        distance = log - expectation.level
+        is_off = abs(distance) > max(expectation.reach(OFF), math.log1p(self.least))
+        run = _Seen(log, block, distance, is_off)
         if self.confirmed_for:
             return self._while_open(run, expectation, is_off, known)
-        if self.away and not (is_off and run.distance * self.away[0].distance > 0):
+        is_near = abs(distance) > expectation.reach(NEAR)
+        if self.away and not (is_near and distance * self.away[0].distance > 0):
             self._end()
-        if not is_off:
+        if not (self.away or is_off):
             self._keep(run)
             if known:
                 self.origins[block] = len(level) - 1
-            return self._drifted(self._night(expectation, "expected", [run.distance]), block)
+            return self._night(expectation, "expected", [distance])
         self._add(run, known)
+        if not is_off:
+            return replace(self._night(expectation, "expected", [distance]), nights=0)
         self.alone = self._alone(expectation, before)
         return self._off(expectation)
 
@@ -203,7 +216,8 @@ class _Watcher:
         distances = [run.distance for run in self.away]
         night = self._night(expectation, "off", distances)
         known = self.known_from is not None and not self._is_better
-        enough = len(_consistent(distances)) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
+        off = _consistent([run.distance for run in self.away if run.is_off])
+        enough = len(off) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
         if not enough or (night.p or 0.0) > CONFIRMED:
             return replace(night, state="accepted") if known else night
         return self._confirm(night, known)
@@ -281,8 +295,8 @@ class _Watcher:
             return night
         oldest = expect(level[: self.kept])
         by = expect(level[-RECENT:]).level - oldest.level
-        is_worse = by * self.worse > math.log1p(max(self.least, LEAST_DRIFT))
-        if not is_worse or oldest.p(abs(by), RECENT) > CONFIRMED:
+        least = math.log1p(max(self.least, LEAST_DRIFT)) / (STILL if self.drifting else 1.0)
+        if by * self.worse < least or not (self.drifting or oldest.p(abs(by), RECENT) <= CONFIRMED):
             self.drifting = 0
             return night
         self.drifting += 1
