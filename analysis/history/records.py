@@ -96,7 +96,7 @@ RUN_COLUMNS = (
     Column("last_step", INT, "step", "last step that was done"),
     Column("planned_steps", INT, "step", "steps that it was asked to do"),
     Column("crashed_at", INT, "step", "last step of a run that crashed"),
-    Column("step_time_p95_ms", FLOAT, "ms", "95th percentile of the step times of the rows that count"),
+    Column("step_time_p95_ms", FLOAT, "ms", "95th percentile of the step times, stalls included"),
     Column("longest_stall_ms", FLOAT, "ms", "longest time that a stall took beyond its baseline"),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("time_to_train_seconds", FLOAT, "s", "from the line that training starts to the one that it ended"),

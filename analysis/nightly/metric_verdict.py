@@ -126,8 +126,10 @@ def _decided(night: Night, calm: Night) -> Night:
         night = replace(night, state="expected", confirmed_for=0, drift=None)
     if calm.state not in ("confirmed", "drifted") or night.state in ("confirmed", "learning"):
         return night
-    taken = ("state", "change", "p", "nights", "confirmed_for", "drift")
-    return replace(night, **{name: getattr(calm, name) for name in taken})
+    # The longest stall of each night is part of the change.
+    change = night.change if night.nights >= calm.nights else calm.change
+    taken = ("state", "p", "nights", "confirmed_for", "drift")
+    return replace(night, change=change, **{name: getattr(calm, name) for name in taken})
 
 
 def _is_worse(night: Night, metric: Metric) -> bool:
