@@ -234,7 +234,7 @@ HEALTH = (
         "from the line that training starts to the one that it ended",
         worse=1,
     ),
-    _time("step_time_p95_ms", msg("time per step, 95th percentile"), "95th percentile over the rows that count and stalls"),
+    _time("step_time_p95_ms", msg("time per step, 95th percentile"), "95th percentile, stalls in"),
     Metric("grad_norm", "", msg("gradient norm"), "median of the rows that count", digits=3, worse=1),
     Metric("skipped_share", "ratio", msg("skipped updates"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
     Metric("nan_share", "ratio", msg("steps with a NaN"), "share of the steps", 100.0, 2, worse=1, offset=1.0),

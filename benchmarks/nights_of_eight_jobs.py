@@ -78,19 +78,8 @@ def simulate_job(seed: int, place: int, change: str | None) -> Job:
     """Sixty nights of one job."""
     rng = np.random.default_rng([seed, place, len(change or "")])
     steps, ms = JOBS[place % len(JOBS)]
-    level = correlated(rng, NIGHT_SPREAD)
-    level[rng.integers(LEARNING, BEGINS - 2)] += SLOWER_NODE
-    upgrade = rng.integers(LEARNING, BEGINS - LEARNING)
-    level[upgrade:] += UPGRADE
-    memory = MEMORY * np.exp(rng.normal(0, MEMORY_SPREAD, NIGHTS))
-    memory[upgrade:] *= 1 + UPGRADE_MEMORY
-    since = np.arange(NIGHTS) - BEGINS
-    if change in ("+1 %", "+2 %", "+3 %", "+5 %"):
-        level[BEGINS:] += np.log1p(float(change[1]) / 100)
-    elif change == "drift":
-        level[BEGINS:] += DRIFT * (since[BEGINS:] + 1)
-    elif change == "memory +8 %":
-        memory[BEGINS:] *= 1.08
+    level, memory = levels(rng, change)
+    saves = steps // SAVE_EVERY if place % 2 == 0 else 0
     name = f"{place}-{change or 'quiet'}"
     rows = []
     for night in range(NIGHTS):
@@ -99,7 +88,6 @@ def simulate_job(seed: int, place: int, change: str | None) -> Job:
         pauses = (rng.random(steps) < PAUSE_RATE) * rng.exponential(PAUSE_STEPS, steps) * ms
         if change == "tail" and holds:
             pauses[TAIL_EVERY - 1 :: TAIL_EVERY] += times[TAIL_EVERY - 1 :: TAIL_EVERY]
-        saves = steps // SAVE_EVERY if place % 2 == 0 else 0
         saving = (SAVE_STEPS * ms * np.exp(rng.normal(0, SAVE_SPREAD, saves))).sum()
         start_up = 1000 * START_UP_S * np.exp(rng.normal(0, START_UP_SPREAD))
         health = {
@@ -109,6 +97,23 @@ def simulate_job(seed: int, place: int, change: str | None) -> Job:
         }
         rows.append(as_row(name, place, night, steps, health | measure(times, pauses, saving + start_up)))
     return Job(name, rows, change)
+
+
+def levels(rng: np.random.Generator, change: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By night, the logarithm of the pace of a job, and its memory in bytes."""
+    level = correlated(rng, NIGHT_SPREAD)
+    level[rng.integers(LEARNING, BEGINS - 2)] += SLOWER_NODE
+    upgrade = rng.integers(LEARNING, BEGINS - LEARNING)
+    level[upgrade:] += UPGRADE
+    memory = MEMORY * np.exp(rng.normal(0, MEMORY_SPREAD, NIGHTS))
+    memory[upgrade:] *= 1 + UPGRADE_MEMORY
+    if change == "drift":
+        level[BEGINS:] += DRIFT * np.arange(1, NIGHTS - BEGINS + 1)
+    elif change == "memory +8 %":
+        memory[BEGINS:] *= 1.08
+    elif change and change.startswith("+"):
+        level[BEGINS:] += np.log1p(float(change[1]) / 100)
+    return level, memory
 
 
 def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: float) -> dict[str, float]:
@@ -134,9 +139,13 @@ def as_row(name: str, place: int, night: int, steps: int, figures: Mapping[str, 
     shape = {"num_layers": 32, "hidden_size": 4096 + 128 * place, "global_batch_size": 32, "seq_length": 4096}
     return {
         **shape,
-        **{"world_size": 8, "run_id": f"{name}-{night:03}", "begins": f"{name}{night}", "name": f"{name}-{night}"},
-        **{"landmarks": [], "labels": [], "versions": [], "settings": [], "recorded_at": when, "begun_at": when},
+        "world_size": 8,
+        "run_id": f"{name}-{night:03}",
+        "begins": f"{name}{night}",
+        "name": f"{name}-{night}",
         "skipped_share": 0.0,
+        **dict.fromkeys(("recorded_at", "begun_at"), when),
+        **{column: [] for column in ("landmarks", "labels", "versions", "settings")},
         **dict.fromkeys(("step_lines", "counted_rows", "with_stalls_steps", "wall_clock_steps"), steps),
         **figures,
     }
@@ -177,7 +186,7 @@ def _changed(logs: list[float]) -> Alarms:
     for end in range(LEARNING + 1, len(logs) + 1):
         series = np.exp(logs[:end])
         points = [int(point.index) for point in compute_change_points(series.tolist())[0]]
-        ends = [*points[1:], end]
+        ends = [*points, end][1:]
         worse = [series[at:to].mean() > series[:at][-7:].mean() for at, to in zip(points, ends, strict=True)]
         alarms.append(any(up and at >= end - 7 for at, up in zip(points, worse, strict=True)))
     return alarms
