@@ -1,7 +1,7 @@
 """Measure the error rates of one metric under other kinds of noise. Prints two tables of docs/nightly.md.
 
-A job has two independent numbers a night, judged as by the gate without sides does. The seeds are
-fixed; no setting was chosen with these series. Jobs with pauses and real changes: nights_of_eight_jobs.py.
+A job has two independent numbers a night, judged by the rules of the gate without sides. The seeds are fixed; no
+setting was chosen with these series. For pauses and other changes see nights_of_eight_jobs.py.
 
     python benchmarks/nights.py [TRIALS]
 """
