@@ -18,7 +18,7 @@ from analysis.metrics import JUDGED
 from analysis.stats.noise import noise_floor
 from analysis.stats.prediction import watch
 
-TRIALS, NIGHTS, SLOWER = 2000, 90, 0.05
+TRIALS, NIGHTS, SLOWER = 300, 90, 0.05
 METRICS, SEED = 2, 20_000
 KINDS = (
     "independent",
