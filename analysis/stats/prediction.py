@@ -5,7 +5,8 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, more where runs before were half as far away, and their mean is farther away than chance takes it.
+asked for, more where runs before were half as far away, and their mean is farther away than chance takes it. A run far
+beyond the others confirms nothing, and one between them that is near the bound ends nothing.
 Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
