@@ -234,6 +234,7 @@ HEALTH = (
         "from the line that training starts to the one that it ended",
         worse=1,
     ),
+    _time("step_time_p95_ms", msg("step time, 95th percentile"), "95th percentile, stalls in"),
     Metric("grad_norm", "", msg("gradient norm"), "median of the rows that count", digits=3, worse=1),
     Metric("skipped_share", "ratio", msg("skipped updates"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
     Metric("nan_share", "ratio", msg("steps with a NaN"), "share of the steps", 100.0, 2, worse=1, offset=1.0),
@@ -253,11 +254,15 @@ JUDGED = {metric.column: metric for metric in (*METRICS, *HEALTH) if metric.wors
 GUARDED = (
     "steady_step_time_ms",
     "with_stalls_step_time_ms",
+    "step_time_p95_ms",
     "goodput",
     "final_loss",
     "skipped_share",
     "nan_share",
+    "max_memory_allocated_bytes",
 )
+# Further metrics of two sides with so many runs each: with fewer a larger family of tests hides a broken loss.
+FROM_RUNS = {"step_time_p95_ms": 5, "max_memory_allocated_bytes": 5}
 # Those whose course over runs is shown: relative changes of a share that may be 0 are none.
 FOLLOWED = {name: metric for name, metric in JUDGED.items() if not metric.offset}
 

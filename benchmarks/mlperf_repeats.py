@@ -1,8 +1,8 @@
-"""How often the gate is right on real repeats: MLPerf Training v3.1 to v5.1, ten runs each of 107 systems.
+"""Measure the error rates of the gate on real repeats: MLPerf Training v3.1 to v5.1, ten runs of each of 107 systems.
 
-The first five runs of a system are held against its last five, as they are and with the last five 1 % slower. Of the
-figures in ``fixtures/mlperf-repeats.csv`` those in samples/s are taken as seconds per sample. A system's spread allows
-it where so many runs would show 1 % in 80 of 100 cases.
+The first five runs of a system are compared with its last five, as they are and with the last five 1 % slower. Numbers
+of ``fixtures/mlperf-repeats.csv`` in samples/s are converted to seconds per sample. The 1 % is judged only for systems
+where so many runs detect it in 80 of 100 cases.
 
     python benchmarks/mlperf_repeats.py
 """
@@ -31,13 +31,13 @@ def systems() -> Iterator[Sides]:
 
 
 def allows(first: Sequence[float], last: Sequence[float]) -> bool:
-    """Whether the spread of a system is so small that five runs a side show SLOWER."""
+    """Whether five runs a side of a system detect SLOWER."""
     noise = noise_floor([first, last])
     return noise is not None and noise.visible(len(first), len(last)) <= SLOWER
 
 
 def by_sides(first: Sequence[float], last: Sequence[float]) -> bool:
-    """Whether two sides are called a regression, with the threshold that is the default."""
+    """Whether two sides are called a regression, at the default threshold."""
     return judge(JUDGED[DEFAULT_METRIC], first, last, None, noise_floor([first, last])).verdict == "regression"
 
 

@@ -20,7 +20,7 @@ from analysis.compare.multiple_testing import hold_family
 from analysis.compare.verdict import WRONG, Finding, Verdict, doubt, judge, lose, worst_of
 from analysis.compare.work_difference import Less, compared_work, explain, learns_less
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
-from analysis.metrics import FINAL_LOSS, JUDGED, Metric
+from analysis.metrics import FINAL_LOSS, FROM_RUNS, JUDGED, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import Noise, noise_floor
 from analysis.stats.outlier_runs import Outlier
@@ -179,6 +179,8 @@ def compare(
     Raises UsageError where a run or a job is on both sides.
     """
     case = _case((baseline, candidate), others, threshold)
+    runs = min(len(side.runs) for side in case.counted)
+    guards = [metric for metric in guards if FROM_RUNS.get(metric.column, 0) <= runs]
     compared = dict.fromkeys((*metrics, *guards, *(JUDGED.values() if everything else ())))
     noises = {metric.column: case.noise(metric) for metric in compared}
     all_findings = [case.finding(metric, noises[metric.column], metric in guards) for metric in compared]

@@ -16,8 +16,9 @@ from logparse.language import tr
 # A threshold that is no number: whatever is beyond the job's own noise.
 NOISE = "noise"
 SPREADS, DECLARED = 2.0, 0.03
-# Changes of a metric that nobody looks for, where they are not LEAST_CHANGE: clocks of whole seconds move a goodput.
-LEAST = {"goodput": 0.01}
+# Changes of a metric that nobody looks for, where they are not LEAST_CHANGE: clocks of whole seconds move a goodput,
+# few slow steps a high quantile, and fragmentation the memory.
+LEAST = {"goodput": 0.01, "step_time_p95_ms": 0.02, "max_memory_allocated_bytes": 0.02}
 
 
 def parse_threshold(text: str) -> float:

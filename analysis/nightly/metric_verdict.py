@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from analysis.compare.comparison import measured, values_of
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
+from analysis.nightly.longest_stall import PAUSED_RUNS, without_longest_stall
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import FEWEST, Night, watch
+from analysis.stats.prediction import FEWEST, KEPT, Night, watch
 
 Reason = Literal[
     "as_expected",
@@ -34,6 +35,8 @@ Reason = Literal[
     "loss_lost",
     "loss_lost_before",
 ]
+# Metrics that are 0 in a healthy run: a night that differs is no noise, and needs no second one.
+AT_ONCE = ("nan_share",)
 ACCEPTED: tuple[Verdict, Reason] = ("no regression", "accepted")
 
 
@@ -80,27 +83,53 @@ def judge_newest(
     before = len(measured(runs[:fixed], metric))
     if fixed and before < FEWEST:
         return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
-    night = _newest_night(with_metric, metric, least, before, rule, known)
+    kept = rule.baseline.runs if rule.baseline.kind == "last" else len(with_metric)
+    night = watch_metric(with_metric, metric, least, rule, known, kept, before)[-1]
     began = with_metric["run_id"][-night.nights] if night.nights else None
     shown, verdict = _shown(night, metric), verdict_on(night, metric)
     return MetricNight(metric, least, newest[metric.column], shown, *verdict, began, _p_of_worse(night, metric))
 
 
-def _newest_night(
-    runs: pl.DataFrame, metric: Metric, least: float, fixed: int, rule: JobRule, known: Callable[[str], bool]
-) -> Night:
-    """The night of the newest of ``runs``, all of which have the metric."""
-    nights = watch(
-        values_of(runs, metric),
-        metric.direction,
-        least,
-        rule.confirm,
-        kept=rule.baseline.runs if rule.baseline.kind == "last" else len(runs),
-        fixed=fixed,
-        blocks=runs["block"].to_list(),
-        accepted=[place for place, run_id in enumerate(runs["run_id"]) if known(run_id)],
-    )
-    return nights[-1]
+def watch_metric(
+    runs: pl.DataFrame,
+    metric: Metric,
+    least: float,
+    rule: JobRule,
+    known: Callable[[str], bool],
+    kept: int = KEPT,
+    fixed: int = 0,
+) -> list[Night]:
+    """The nights of ``runs``, all of which have the metric and a column ``block``.
+
+    A metric that includes stalls is watched twice: without the longest stall of each run, by the rules of any metric,
+    and with it, where more nights in a row are needed: one pause of one step is the noise of a short run.
+    """
+    how: dict[str, Any] = {
+        "worse": metric.direction,
+        "least": least,
+        "confirm": 1 if metric.column in AT_ONCE else rule.confirm,
+        "kept": kept,
+        "fixed": fixed,
+        "blocks": runs["block"].to_list(),
+        "accepted": [place for place, run_id in enumerate(runs["run_id"]) if known(run_id)],
+    }
+    values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
+    if calm is None:
+        return watch(values, **how)
+    nights = zip(watch(values, **how, accident=PAUSED_RUNS), watch(calm, **how), strict=True)
+    return [_decided(night, without) for night, without in nights]
+
+
+def _decided(night: Night, calm: Night) -> Night:
+    """``night``, or what is known of the run without its longest stall where that proves a change."""
+    if night.state == "drifted":
+        night = replace(night, state="expected", confirmed_for=0, drift=None)
+    if calm.state not in ("confirmed", "drifted") or night.state in ("confirmed", "learning"):
+        return night
+    # The longest stall of each night is part of the change.
+    change = night.change if night.nights >= calm.nights else calm.change
+    taken = ("state", "p", "nights", "confirmed_for", "drift")
+    return replace(night, change=change, **{name: getattr(calm, name) for name in taken})
 
 
 def _is_worse(night: Night, metric: Metric) -> bool:

@@ -7,10 +7,11 @@ the gate, because it takes the steps of all runs; a loss that is no longer finit
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import polars as pl
 
-from analysis.compare.comparison import measured, values_of
+from analysis.compare.comparison import measured
 from analysis.compare.independent_records import fill_from_job, find_jobs, sample_of
 from analysis.compare.verdict import Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
@@ -18,10 +19,9 @@ from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.gate_jobs import is_known
 from analysis.nightly.job_runs import FAILED, block_of, in_time, name_jobs, unnamed, without_failed
-from analysis.nightly.metric_verdict import verdict_on
+from analysis.nightly.metric_verdict import verdict_on, watch_metric
 from analysis.nightly.policy import JobRule, Policy
 from analysis.nightly.trend import split_series
-from analysis.stats.prediction import watch
 from logparse.errors import UsageError
 
 
@@ -73,10 +73,7 @@ def _of_series(
     for name, least in rule.metrics.items():
         metric = find_metric(name)
         rows = measured(placed, metric) if metric != FINAL_LOSS else placed.clear()
-        ids, blocks = rows["run_id"].to_list(), rows["block"].to_list()
-        known = [at for at, run_id in enumerate(ids) if is_known(acceptances, runs, name, run_id)]
-        values = values_of(rows, metric)
-        nights = watch(values, metric.direction, least, rule.confirm, blocks=blocks, accepted=known)
-        for run_id, night in zip(ids, nights, strict=True):
+        nights = watch_metric(rows, metric, least, rule, partial(is_known, acceptances, runs, name))
+        for run_id, night in zip(rows["run_id"], nights, strict=True):
             by_run[run_id].append(verdict_on(night, metric)[0])
     return {run_id: verdicts for run_id, verdicts in by_run.items() if verdicts}

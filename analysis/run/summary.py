@@ -13,7 +13,7 @@ import polars as pl
 
 from analysis.metrics import OF_ROWS
 from analysis.run.baseline_step_time import middle
-from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.exclusion_reasons import OF_THE_RUN, STALL
 from analysis.tables import SUMMARY_COLUMNS
 from logparse.schema import conform
 
@@ -79,8 +79,12 @@ def share_of_steps(steps: pl.DataFrame, column: str) -> float | None:
 
 
 def quantile_of_steps(steps: pl.DataFrame, quantile: float) -> float | None:
-    """A quantile of the step times of the rows that count, in ms; None where nothing counts."""
-    return steps.filter("counted")[TIME].quantile(quantile, "linear")
+    """A quantile of the step times of the rows that count and of stalls, in ms; None where there are none.
+
+    It is the time of a step, the lower of two, so that one pause of a short run is not half of a tail.
+    """
+    timed = steps.filter(pl.col("counted") | pl.col("excluded_reason").eq_missing(STALL))
+    return timed[TIME].quantile(quantile, "lower")
 
 
 def finite_median(values: pl.Series) -> float | None:

@@ -83,6 +83,13 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def longest_stall_ms(steps: pl.DataFrame) -> float:
+    """The longest time that a stall took beyond its baseline; 0 of a run without stalls."""
+    stalls = value_rows(steps).filter(pl.col("excluded_reason") == STALL)
+    baseline = pl.col("baseline_ms") * pl.col("iterations")
+    return float(stalls.select((pl.col("time_ms") - baseline).max()).item() or 0.0)
+
+
 def _as_stall(stall: pl.Expr) -> pl.Expr:
     """How much of a slow row is a stall: 1 where such rows are few, 0 where they are half of those that could count.
 

@@ -5,7 +5,8 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, more where runs before were half as far away, and their mean is farther away than chance takes it.
+asked for, more where runs before were half as far away, and their mean is farther away than chance takes it. A run far
+beyond the others confirms nothing, and one between them that is near the bound ends nothing.
 Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
@@ -34,9 +35,14 @@ OFF, CONFIRMED = 0.007, 0.0002
 # Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
 # many in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
+# A night with a higher chance than this ends a sequence of nights that are off; others belong to it.
+NEAR = 0.05
+# Nights of one change are at most so many times as far away as the one in the middle.
+CONSISTENT = 2.0
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.
-RECENT, LEAST_DRIFT = 10, 0.01
+# Drift that was found ends below LEAST_DRIFT over STILL.
+RECENT, LEAST_DRIFT, STILL = 10, 0.008, 2.0
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -119,26 +125,28 @@ def watch(
     fixed: int = 0,
     blocks: Sequence[Hashable] | None = None,
     accepted: Collection[int] = (),
+    accident: float = 0.0,
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
     ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level give the
     expectation; if ``fixed`` is set, only the first ``fixed`` runs, the baseline, do. Runs of one of ``blocks``, such
     as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
-    there on it is the level.
+    there on it is the level. At least the share ``accident`` of runs is taken to be off by accident.
     """
-    watcher = _Watcher(worse, least, confirm, kept, fixed)
+    watcher = _Watcher(worse, least, confirm, kept, fixed, accident)
     placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
     return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A run that was seen: its logarithm and block, and its distance from the level."""
+    """A run that was seen: its logarithm and block, its distance from the level, and whether that is off."""
 
     log: float
     block: Hashable
     distance: float
+    is_off: bool
 
 
 @dataclass
@@ -156,6 +164,7 @@ class _Watcher:
     confirm: int
     kept: int
     fixed: int
+    accident: float = 0.0
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
@@ -168,25 +177,34 @@ class _Watcher:
     drifting: int = 0
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
+        """The next run, whose change is accepted if it is ``known``."""
+        night = self._judged(log, block, place, known)
+        return night if self.confirmed_for or night.state not in ("expected", "off") else self._drifted(night, block)
+
+    def _judged(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         level = self.levels.setdefault(block, [])
         if len(level) < FEWEST or place < self.fixed:
             level.append(log)
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
         expectation = expect(before)
-        run = _Seen(log, block, log - expectation.level)
-        is_off = abs(run.distance) > max(expectation.reach(OFF), math.log1p(self.least))
+        distance = log - expectation.level
+        is_off = abs(distance) > max(expectation.reach(OFF), math.log1p(self.least))
+        run = _Seen(log, block, distance, is_off)
         if self.confirmed_for:
             return self._while_open(run, expectation, is_off, known)
-        if self.away and not (is_off and run.distance * self.away[0].distance > 0):
+        is_near = abs(distance) > expectation.reach(NEAR)
+        if self.away and not (is_near and distance * self.away[0].distance > 0):
             self._end()
-        if not is_off:
+        if not (self.away or is_off):
             self._keep(run)
             if known:
                 self.origins[block] = len(level) - 1
-            return self._drifted(self._night(expectation, "expected", [run.distance]), block)
+            return self._night(expectation, "expected", [distance])
         self._add(run, known)
-        self.alone = _alone(_mean([away.distance for away in self.away]), expectation, before)
+        if not is_off:
+            return replace(self._night(expectation, "expected", [distance]), nights=0)
+        self.alone = self._alone(expectation, before)
         return self._off(expectation)
 
     def _add(self, run: _Seen, known: bool) -> None:
@@ -199,7 +217,8 @@ class _Watcher:
         distances = [run.distance for run in self.away]
         night = self._night(expectation, "off", distances)
         known = self.known_from is not None and not self._is_better
-        enough = len(distances) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
+        off = _consistent([run.distance for run in self.away if run.is_off])
+        enough = len(off) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
         if not enough or (night.p or 0.0) > CONFIRMED:
             return replace(night, state="accepted") if known else night
         return self._confirm(night, known)
@@ -252,8 +271,19 @@ class _Watcher:
     @property
     def _nights(self) -> int:
         """The runs in a row that confirm or clear a change: more where runs alone were as far away before."""
-        needed = math.log(BY_ACCIDENT) / math.log(self.alone) if self.alone else 0.0
+        rate = max(self.alone, self.accident)
+        needed = math.log(BY_ACCIDENT) / math.log(rate) if rate else 0.0
         return max(self.confirm, math.ceil(needed))
+
+    def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
+        """How often the runs before were off to the same side, at least half as far (Laplace); 0 of few.
+
+        Where accidents of any size are known, all that were off count.
+        """
+        distance = _mean([away.distance for away in self.away])
+        least = max(0.0 if self.accident else abs(distance) / 2, expectation.reach(OFF))
+        far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
+        return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
 
     @property
     def _is_better(self) -> bool:
@@ -265,9 +295,9 @@ class _Watcher:
         if self.fixed or len(level) < self.kept + RECENT:
             return night
         oldest = expect(level[: self.kept])
-        by = _mean(level[-RECENT:]) - oldest.level
-        is_worse = by * self.worse > math.log1p(max(self.least, LEAST_DRIFT))
-        if not is_worse or oldest.p(abs(by), RECENT) > CONFIRMED:
+        by = expect(level[-RECENT:]).level - oldest.level
+        least = math.log1p(max(self.least, LEAST_DRIFT)) / (STILL if self.drifting else 1.0)
+        if by * self.worse < least or not (self.drifting or oldest.p(abs(by), RECENT) <= CONFIRMED):
             self.drifting = 0
             return night
         self.drifting += 1
@@ -276,7 +306,8 @@ class _Watcher:
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)
         level, low, high = (math.exp(expectation.level + by) for by in (0.0, -reach, reach))
-        p = expectation.p(abs(mean), len(distances))
+        consistent = _consistent(distances)
+        p = expectation.p(abs(_mean(consistent)), len(consistent))
         own = math.expm1(distances[-1])
         return Night(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
 
@@ -308,11 +339,12 @@ class _Watcher:
         self._forget()
 
 
-def _alone(distance: float, expectation: Expectation, before: Sequence[float]) -> float:
-    """How often the runs before were off to the same side, at least half as far (Laplace); 0 of few."""
-    least = max(abs(distance) / 2, expectation.reach(OFF))
-    far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
-    return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
+def _consistent(distances: Sequence[float]) -> list[float]:
+    """Those of ``distances`` to one side that may be of one change: others are accidents of any size."""
+    from statistics import median_low
+
+    most = CONSISTENT * median_low(map(abs, distances))
+    return [distance for distance in distances if abs(distance) <= most]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -203,7 +203,7 @@ def test_only_news_are_sent(place, chat):
     )
     lines = message["text"].splitlines()
     assert lines[:2] == ["verdict: regression", "new tonight: 1; still open: 0; cleared: 0"]
-    assert lines[2].startswith("new: first (owned by ann): time per step, steady +")
+    assert lines[2].startswith("new: first (owned by ann): step time, steady +")
     assert "https://ci.example.com/n%208?run=" in lines[2]
     assert len(lines) <= 10
     gate(place, "--as-of", f"{day(9)}", "--webhook", address, "--webhook-as", "text", code=1)

@@ -102,7 +102,10 @@ WRONG = {
     '[jobs.a]\nowners = "ann"': ("gate.jobs.a.owners is 'ann'", "give a list"),
     '[jobs.a]\nfail_on = "regression"': ("unknown key 'fail_on'", "keys of [gate.jobs.a]: "),
     '[metrics]\nsteady_step_time_ms = "off"\nwith_stalls_step_time_ms = "off"\ngoodput = "off"\nfinal_loss = "off"\n'
-    'skipped_share = "off"\nnan_share = "off"': ("gate.metrics is", "keep at least one metric"),
+    'skipped_share = "off"\nnan_share = "off"\nstep_time_p95_ms = "off"\nmax_memory_allocated_bytes = "off"': (
+        "gate.metrics is",
+        "keep at least one metric",
+    ),
 }
 
 
