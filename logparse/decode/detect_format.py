@@ -115,8 +115,10 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     formats = [fmt for fmt, _ in contents.steps]
     torn = max((result.torn for _, result in contents.steps), default=0)
     trainer = find_trainer(contents.ends, formats)
-    reasons = [tr("no step line found"), *describe_damage(sources), *_trainer_reasons(trainer, sources)]
-    reasons += [tr("truncated step lines: {n}", n=torn)] if torn else []
+    stepless = _stepless(contents, trainer)
+    looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
+    reasons = [tr("no step line found"), *describe_damage(sources), *looks, *stepless]
+    reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
@@ -132,6 +134,15 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     )
     reasons = [*reasons, *_nearest(formats, contents.ends, trainer)]
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
+
+
+def _stepless(contents: Read, trainer: Trainer | None) -> list[str]:
+    """How many lines of ``trainer``, else of the format with most of them, are without a step, where several are."""
+    found = [(lines.stepless, fmt.title) for fmt, lines in contents.steps if lines.stepless >= LEAST_COMMON]
+    if not found:
+        return []
+    n, title = max(found)
+    return [tr("{n} lines of {name} have no step number", n=n, name=trainer.name if trainer else title)]
 
 
 def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:
