@@ -76,6 +76,16 @@ def mask_text(text: str) -> str:
     return _mask_after(_FLAG, _mask_after(_ASSIGNED, text))
 
 
+def mask_lines(lines: pl.DataFrame) -> pl.DataFrame:
+    """A frame of lines (``text`` and others) without secrets."""
+    suspect = lines["text"].str.contains(_TRIGGER).fill_null(value=False)
+    if not suspect.any():
+        return lines
+    masked = pl.col("text").map_elements(mask_text, return_dtype=pl.String)
+    texts = lines.filter(suspect).select(masked)["text"]
+    return lines.with_columns(lines["text"].scatter(suspect.arg_true(), texts))
+
+
 def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
     """A frame of settings (``name``, ``value`` and others) without secrets."""
     suspects = settings.filter(_suspect()).select("name", "value").unique()

@@ -20,6 +20,7 @@ from logparse.draft.spellings import columns_of
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
+from logparse.masking import mask_lines
 
 Reason = Literal["no_head", "no_marker", "no_pair", "lacks", "malformed"]
 # Lines that are shown of each kind, and labels that are near.
@@ -122,7 +123,8 @@ def check_format(fmt: LogFormat, sources: Sequence[Source]) -> FormatCheck:
     for source in sources:
         for block in read_blocks(source, BLOCK_BYTES):
             kept.lines += block.count
-            _read_block(block.lines, fmt, kept)
+            # The lines, labels and values that were not read are quoted.
+            _read_block(mask_lines(block.lines), fmt, kept)
     return _account(fmt, kept)
 
 

@@ -29,6 +29,7 @@ from logparse.formats._user import make_format
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
 from logparse.language import some, tr
+from logparse.masking import mask_lines
 from logparse.schema import DECODED_COLUMNS
 
 # Lines of a log that are looked at, and of those that repeat.
@@ -139,9 +140,10 @@ def _tested(draft: Draft, sources: Sequence[Source]) -> tuple[Draft, FormatCheck
 
 
 def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
+    """The lines, without secrets: a draft quotes them."""
     for source in sources:
         for block in read_blocks(source, BLOCK_BYTES):
-            yield from block.lines.select("line_number", "text").iter_rows()
+            yield from mask_lines(block.lines.select("line_number", "text")).iter_rows()
 
 
 def _draft(family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool) -> Draft:

@@ -8,6 +8,7 @@ import regex
 
 from logparse.draft.families import Occurrence
 from logparse.formats._base import NUMBER
+from logparse.masking import MASKED
 
 LONGEST_MARKER = 30
 _BAR_DRAWING = regex.compile(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍▌▋▊▉]+")
@@ -27,7 +28,7 @@ def _words(place: Occurrence) -> Iterator[str]:
     """The words between the numbers, from the word before the step on."""
     before = regex.search(r"\S*\s*$", place.text[: place.begin])
     text = place.text[before.start() if before else place.begin :]
-    for part in regex.split(rf"\0|{NUMBER}", _BAR_DRAWING.sub("\0", text)):
+    for part in regex.split(rf"\0|{NUMBER}", _BAR_DRAWING.sub("\0", MASKED.sub("\0", text))):
         word = part if len(part) <= LONGEST_MARKER else part[: part.rfind(" ", 0, LONGEST_MARKER) + 1]
         if regex.search(r"[A-Za-z]{2}|[/|\[<]", word) and len(word.strip()) > 1:
             yield word
