@@ -203,7 +203,7 @@ def test_history_of_an_older_version_is_masked_on_reading():
 def test_a_draft_and_the_test_of_a_format_show_no_secret(tmp_path):
     log, draft = tmp_path / "unknown.log", tmp_path / "draft.toml"
     lines = [
-        f"update {i} of 100 loss 2.{i + 10} hf_token=hf_SECRETabcdefghijkl in 3.2{i} s key sk-SECRET1234567890AB |"
+        f"update {i} of 100 gave loss 2.{i + 10} hf_token=hf_SECRETabcdefghijkl in 3.2{i} s api_key: SECRET1234567890AB |"
         for i in range(1, 13)
     ]
     log.write_text("\n".join([*lines, ""]), encoding="utf-8")
