@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -16,13 +16,15 @@ import polars as pl
 import regex
 
 _WORD = regex.compile(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+")
+# Words that may be parts of a secret; shorter ones are parts of too many others.
+_PARTS = regex.compile(r"\w{3,}+")
 MASKED = regex.compile(r"\*\*\*[0-9a-f]{4}")
 # Numbers, booleans, None and lists of them, special tokens such as <pad> and [MASK], and masks: no secrets.
 _NUMBER = r"[-+]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
 _ITEM = rf"(?:{_NUMBER}|(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)|<[^<>]*+>|\[[A-Z_]++\])"
 _PLAIN = regex.compile(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
 _DIGITS = regex.compile(r"[0-9]{4,}+")
-_LOWER_WORDS = regex.compile(r"[\s\[\]'\",a-z_.:/-]*+")
+_LOWER_PARTS = regex.compile(r"[\s\[\]'\",a-z_.:/-]*+")
 
 
 _SHAPES = regex.compile(
@@ -76,6 +78,25 @@ def mask_text(text: str) -> str:
     return _mask_after(_FLAG, _mask_after(_ASSIGNED, text))
 
 
+def secret_words(lines: pl.DataFrame) -> frozenset[str]:
+    """The words of the ``text`` of ``lines`` that are in no line once its secrets are masked."""
+    suspects = lines.filter(pl.col("text").str.contains(_TRIGGER))["text"].to_list()
+    masked = {text: mask_text(text) for text in suspects}
+    changed = {text: shown for text, shown in masked.items() if text != shown}
+    shown = {word for text in changed.values() for word in _PARTS.findall(MASKED.sub(" ", text))}
+    return frozenset(word for text in changed for word in _PARTS.findall(text)) - shown
+
+
+def hide(text: str, secrets: Collection[str]) -> str:
+    """``text`` with its secrets masked, and every word that is a part of one of ``secrets``."""
+
+    def shown(word: regex.Match[str]) -> str:
+        return mask(word[0]) if any(word[0] in secret for secret in secrets) else word[0]
+
+    text = mask_text(text)
+    return _PARTS.sub(shown, text) if secrets else text
+
+
 def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
     """A frame of settings (``name``, ``value`` and others) without secrets."""
     suspects = settings.filter(_suspect()).select("name", "value").unique()
@@ -124,7 +145,7 @@ def _is_owned(noun: str, front: list[str], value: str) -> bool:
     if noun in ("token", "tokens"):
         return owned or (noun == "token" and _names()["of_text"].isdisjoint(front))
     if noun in ("key", "keys"):
-        return owned or not _LOWER_WORDS.fullmatch(value)
+        return owned or not _LOWER_PARTS.fullmatch(value)
     if noun in ("pass", "pwd"):
         return (owned or not front) and not value.startswith(("/", "~", "."))
     return False

@@ -44,6 +44,7 @@ DECODED_COLUMNS = (
     Column("epochs", INT, "", "epochs the run was asked to do"),
     Column("step_in_epoch", INT, "step", "step within the epoch as printed"),
     Column("steps_per_epoch", INT, "step", "steps of one epoch as printed"),
+    Column("validation_batches", INT, "batches", "batches of one validation, which the bar of an epoch counts too"),
     Column("samples_in_epoch", INT, "samples", "samples done within the epoch as printed, one batch at its first line"),
     Column("epochs_done", FLOAT, "", "epochs done as printed, with their fraction"),
     Column("epoch_samples", INT, "samples", "samples of one epoch as printed"),

@@ -29,8 +29,6 @@ _LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_
 LEAST_COMMON = 2
 # What is asked for where every line of metrics is without its step, which a bar may have that was not kept.
 WHOLE_OUTPUT = msg("pass the whole output of the trainer, with its progress bar: `COMMAND > LOG 2>&1`")
-ABSENT = {"step": msg("step number"), "elapsed_time_per_iteration_ms": msg("step time")}
-NO_LINES = StepLines(pl.DataFrame())
 # More layers than there are.
 UNDER_ALL = 9
 
@@ -117,10 +115,12 @@ def describe_damage(sources: Sequence[Source]) -> Iterator[str]:
 def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFrame) -> NoStepLineError:
     # A line may be torn for several formats.
     formats = [fmt for fmt, _ in contents.steps]
-    torn = max((result for _, result in contents.steps), key=lambda result: result.torn, default=NO_LINES)
+    torn = max((result.torn for _, result in contents.steps), default=0)
     trainer = find_trainer(contents.ends, formats)
-    reasons = [tr("no step line found"), *describe_damage(sources), *_trainer_reasons(trainer, sources)]
-    reasons += [_why_torn(torn)] if torn.torn else []
+    stepless = _stepless(contents, trainer)
+    looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
+    reasons = [tr("no step line found"), *describe_damage(sources), *looks, *stepless]
+    reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
@@ -128,7 +128,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         return NoStepLineError(
             _with_errors(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
         )
-    if torn.absent:
+    if stepless:
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=tr(WHOLE_OUTPUT))
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
@@ -140,12 +140,13 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
-def _why_torn(lines: StepLines) -> str:
-    """How many lines were read as step lines, and what each of them is missing."""
-    if not lines.absent:
-        return tr("truncated step lines: {n}", n=lines.torn)
-    names = [tr(ABSENT.get(name, name)) for name in lines.absent]
-    return tr("{n} lines with metrics have no {names}", n=lines.torn, names=tr(", ").join(names))
+def _stepless(contents: Read, trainer: Trainer | None) -> list[str]:
+    """How many lines of ``trainer``, else of the format with most of them, are without a step, where several are."""
+    found = [(lines.stepless, fmt.title) for fmt, lines in contents.steps if lines.stepless >= LEAST_COMMON]
+    if not found:
+        return []
+    n, title = max(found)
+    return [tr("{n} lines of {name} have no step number", n=n, name=trainer.name if trainer else title)]
 
 
 def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:

@@ -54,12 +54,12 @@ class Malformed:
 class StepLines:
     """What the step lines of one format hold. ``labels`` counts every label; ``unread`` the unknown ones.
 
-    ``torn`` lines have no step or no required column; ``absent`` are those that none of them has.
+    ``stepless``: lines that have all but a step; where records have no step line at all, their values.
     """
 
     steps: pl.DataFrame
     torn: int = 0
-    absent: tuple[str, ...] = ()
+    stepless: int = 0
     labels: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     malformed: tuple[Malformed, ...] = ()
@@ -208,11 +208,6 @@ def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
     return rows if rows["line_number"].is_sorted() else rows.sort("line_number", maintain_order=True)
 
 
-def _absent(torn: pl.DataFrame, fmt: LogFormat) -> tuple[str, ...]:
-    """The step and the required columns that no line of ``torn`` has."""
-    return tuple(name for name in dict.fromkeys(("step", *fmt.required)) if torn[name].is_null().all())
-
-
 def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     """The step lines of a whole log, from its ``blocks`` in order."""
     if not blocks:
@@ -233,11 +228,19 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     return StepLines(
         steps=conform(log.rows.filter(whole) if torn else log.rows, DECODED_COLUMNS, strict=False),
         torn=torn,
-        absent=_absent(log.rows.filter(~whole), fmt) if torn else (),
+        stepless=_stepless(log.rows, pairs, fmt) if torn or fmt.pair_lines else 0,
         labels=labels,
         unread=_unread(labels, fmt),
         malformed=(*log.malformed, *log.malformed_related),
     )
+
+
+def _stepless(rows: pl.DataFrame, pairs: Sequence[pl.DataFrame], fmt: LogFormat) -> int:
+    """How many lines have the required columns except the step; without any line, how many values records have."""
+    if rows.is_empty():
+        return sum(len(block) - block["column"].null_count() for block in pairs)
+    others = (pl.col(name).is_not_null() for name in fmt.required if name != "step")
+    return len(rows.filter(pl.col("step").is_null(), *others))
 
 
 def _as_one_block(blocks: Sequence[StepBlock]) -> StepBlock:

@@ -25,6 +25,9 @@ def with_step(rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1
         rows = _in_batches(rows)
     if not {"epoch", "step_in_epoch"} <= set(rows.columns) or not own.has_nulls():
         return rows.with_columns(own)
+    if "validation_batches" in rows.columns and rows["validation_batches"].is_not_null().any():
+        rows = pl.concat(_without_validation(part) for part in rows.partition_by("source", maintain_order=True))
+        own = _printed(rows)
     return _by_epochs(rows, first_epoch).with_columns(step=pl.coalesce(own, "step"))
 
 
@@ -42,6 +45,37 @@ def _in_batches(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         global_batch_size=batch, step_in_epoch=done / batch, steps_per_epoch=(pl.col("epoch_samples") / batch).floor()
     )
+
+
+def _without_validation(rows: pl.DataFrame) -> pl.DataFrame:
+    """The ``rows`` of one file without the batches of validation, which the epoch counts too; the others counted anew.
+
+    Validation follows each of the equal parts of an epoch; the first row of one has its length, so the part before it
+    is shorter. An epoch without validation has fewer batches than the longest one.
+    """
+    same_epoch = (pl.col("epoch") == pl.col("epoch").shift(1)).fill_null(value=True)
+    begun = pl.col("step_in_epoch").filter(pl.col("validation_batches").is_not_null() & same_epoch).min()
+    total, batches, first = rows.select(pl.col("steps_per_epoch").max(), pl.col("validation_batches").max(), begun).row(
+        0
+    )
+    part = _part_before_validation(total, batches, first)
+    if part is None:
+        return rows.with_columns(step_in_epoch=pl.lit(None, pl.Float64))
+    at, validated = pl.col("step_in_epoch") - 1, pl.col("steps_per_epoch") == total
+    done = (at // (part + batches)) * part + at % (part + batches) + 1
+    trained = (~validated | (at % (part + batches) < part)).fill_null(value=False)
+    return rows.filter(trained).with_columns(
+        step_in_epoch=pl.when(validated).then(done).otherwise("step_in_epoch"),
+        steps_per_epoch=pl.lit(total * part / (part + batches)),
+    )
+
+
+def _part_before_validation(total: float | None, batches: float | None, first: float | None) -> float | None:
+    """Steps before each validation of an epoch of ``total`` batches, the ``first`` one of a validation among them."""
+    if not total or not batches or not first:
+        return None
+    parts = (total / n - batches for n in range(1, int(total // batches) + 1) if total % n == 0)
+    return next((part for part in parts if 0 < part < first), None)
 
 
 def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:

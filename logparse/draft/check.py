@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from logparse.draft.spellings import columns_of
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
+from logparse.masking import hide, secret_words
 
 Reason = Literal["no_head", "no_marker", "no_pair", "lacks", "malformed"]
 # Lines that are shown of each kind, and labels that are near.
@@ -102,6 +103,7 @@ class _Kept:
     shown: list[UnreadLine] = field(default_factory=list)
     texts: list[tuple[str, int, str]] = field(default_factory=list)
     values: dict[str, str] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
 
     def refuse(self, lines: pl.DataFrame, reason: Reason) -> None:
         """Count ``lines`` as not read."""
@@ -127,6 +129,7 @@ def check_format(fmt: LogFormat, sources: Sequence[Source]) -> FormatCheck:
 
 
 def _read_block(lines: pl.DataFrame, fmt: LogFormat, kept: _Kept) -> None:
+    kept.secrets |= secret_words(lines)
     text = pl.col("text")
     marked = text.str.contains_any(list(fmt.marker))
     headed = text.str.contains(fmt.head)
@@ -162,15 +165,20 @@ def _account(fmt: LogFormat, kept: _Kept) -> FormatCheck:
     decoded = join_blocks(kept.blocks, fmt)
     _refuse_torn(kept, decoded.steps, fmt)
     _refuse_malformed(kept, decoded.malformed)
-    examples = [_explained(line, fmt) for line in kept.shown]
+    examples = [_hidden(_explained(line, fmt), kept.secrets) for line in kept.shown]
+    texts = [(source, number, hide(text, kept.secrets)) for source, number, text in kept.texts]
+    unknown = {
+        hide(label, kept.secrets): (n, hide(kept.values.get(label, ""), kept.secrets))
+        for label, n in decoded.unread.items()
+    }
     return FormatCheck(
         kept.lines,
         len(decoded.steps) - sum(kept.unread[reason] for reason in ("no_pair", "malformed")),
         kept.unread,
-        list(_read_lines(kept.texts, decoded.steps)),
+        list(_read_lines(texts, decoded.steps)),
         examples,
         list(_known(fmt, decoded.labels, decoded.steps)),
-        [_unknown(label, n, kept.values.get(label, ""), fmt) for label, n in decoded.unread.items()],
+        [_unknown(label, n, value, fmt) for label, (n, value) in unknown.items()],
     )
 
 
@@ -193,6 +201,11 @@ def _refuse_malformed(kept: _Kept, malformed: Sequence[Malformed]) -> None:
         kept.unread["malformed"] += len(lines)
     for bad in {(bad.label, bad.source): bad for bad in reversed(malformed)}.values():
         kept.show(UnreadLine(bad.source, bad.line_number, "", "malformed", (bad.label, bad.text)))
+
+
+def _hidden(line: UnreadLine, secrets: frozenset[str]) -> UnreadLine:
+    """``line`` without secrets."""
+    return replace(line, text=hide(line.text, secrets), details=tuple(hide(detail, secrets) for detail in line.details))
 
 
 def _explained(line: UnreadLine, fmt: LogFormat) -> UnreadLine:

@@ -29,6 +29,7 @@ from logparse.formats._user import make_format
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
 from logparse.language import some, tr
+from logparse.masking import MASKED, hide, secret_words
 from logparse.schema import DECODED_COLUMNS
 
 # Lines of a log that are looked at, and of those that repeat.
@@ -101,7 +102,9 @@ def draft_format(sources: Sequence[Source], most_lines: int = MOST_LINES) -> tup
     """
     lines = list(islice(_lines(sources), most_lines))
     families = find_families(lines)
-    drafts = [_draft(family, lines, has_two_counters(family, families)) for family in families]
+    secrets = secret_words(pl.DataFrame({"text": [text for _, text in lines]}, schema={"text": pl.String}))
+    drafts = [_draft(family, lines, has_two_counters(family, families), secrets) for family in families]
+    drafts = [_without_secrets(draft, secrets) for draft in drafts if hide(draft.head, secrets) == draft.head]
     for draft in (draft for draft in drafts if "no_values" not in draft.doubts):
         tested = _tested(draft, sources)
         if tested and tested[1].read >= READ * draft.n:
@@ -134,7 +137,8 @@ def _tested(draft: Draft, sources: Sequence[Source]) -> tuple[Draft, FormatCheck
     except LogparseError:
         return None
     check = check_format(fmt, sources)
-    others = [DraftLabel(label.label, label.n, label.value, None, "unknown") for label in check.unknown]
+    unknown = (label for label in check.unknown if not MASKED.search(label.label))
+    others = [DraftLabel(label.label, label.n, label.value, None, "unknown") for label in unknown]
     return replace(draft, labels=[*draft.labels, *others]), check
 
 
@@ -144,7 +148,16 @@ def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
             yield from block.lines.select("line_number", "text").iter_rows()
 
 
-def _draft(family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool) -> Draft:
+def _without_secrets(draft: Draft, secrets: frozenset[str]) -> Draft:
+    """``draft`` as it can be shown: its labels hold no part of ``secrets``, and none is quoted."""
+    shown = (label for label in draft.labels if hide(label.label, secrets) == label.label)
+    labels = [replace(label, value=hide(label.value, secrets)) for label in shown]
+    return replace(draft, labels=labels, example=hide(draft.example, secrets))
+
+
+def _draft(
+    family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool, secrets: frozenset[str] = frozenset()
+) -> Draft:
     places = family.places[:: -(-len(family.places) // MOST_SAMPLES)]
     table, counted = table_head(places, lines)
     head, layout = (table, None) if table else _line_patterns(family, places)
@@ -153,7 +166,7 @@ def _draft(family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool
     labels = _labels(layout, bodies_after(places, head), family, seconds) if layout else []
     example = places[len(places) // 2]
     draft = Draft(
-        marker=find_markers(places, [text for _, text in lines]),
+        marker=find_markers(places, [text for _, text in lines], secrets),
         head=head,
         layout=layout if any(label.reading for label in labels) else None,
         labels=labels,

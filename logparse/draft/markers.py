@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import regex
 
 from logparse.draft.families import Occurrence
 from logparse.formats._base import NUMBER
+from logparse.masking import hide
 
 LONGEST_MARKER = 30
 _BAR_DRAWING = regex.compile(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍▌▋▊▉]+")
 
 
-def find_markers(places: Sequence[Occurrence], texts: Sequence[str]) -> list[str]:
-    """A literal that is on all of the lines and on as few others as possible."""
+def find_markers(places: Sequence[Occurrence], texts: Sequence[str], secrets: Collection[str] = ()) -> list[str]:
+    """A literal that is on all of the lines and on as few others as possible, with no part of ``secrets``."""
     lines = [place.text for place in places]
-    common = [word for word in dict.fromkeys(_words(places[0])) if all(word in line for line in lines)]
+    open_words = (word for word in dict.fromkeys(_words(places[0])) if hide(word, secrets) == word)
+    common = [word for word in open_words if all(word in line for line in lines)]
     if not common:
         return [next((sign for sign in ("  ", "\t", ",", " ") if all(sign in line for line in lines)), lines[0][:1])]
     elsewhere = {word: sum(word in text for text in texts) for word in common}

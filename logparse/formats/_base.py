@@ -20,7 +20,7 @@ from typing import Literal
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
 # The year comes first, with any separator: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00; Primus
 # prints none: 20260301 08:00:00.
-TIMESTAMP = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6} )[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
+TIMESTAMP = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6}[ -])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
 # The groups of a pattern for a label and its value, or a number without a label and its unit: ``time 3 s | 41 ms |``.
 UNIT_GROUPS = ("label", "value", "number", "unit")

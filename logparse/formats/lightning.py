@@ -2,9 +2,8 @@
 
 Epochs count from 0, batches of an epoch from 1; with ``accumulate_grad_batches`` an update of the weights is several
 batches. The bar's clock of whole seconds gives the time and begins again with each epoch; it includes validation within
-the epoch. The bar of a batch shows the metrics of the batch before: they are not read. In 1.x (``loss=`` in front) its
-batches include those of validation, and no line separates them. If the length of an epoch is unknown, only steps of the
-first epoch are read.
+the epoch. The bar of a batch shows the metrics of the batch before: they are not read. The bar of 1.x (``loss=`` in front)
+is ``lightning-1``. If the length of an epoch is unknown, only steps of the first epoch are read.
 """
 
 from logparse.formats._base import Choice, LogFormat, Name, Sample, SettingSentence

@@ -198,3 +198,20 @@ def test_history_of_an_older_version_is_masked_on_reading():
     buffer = io.BytesIO()
     masked.write_parquet(buffer)
     assert b"SECRET" not in buffer.getvalue()
+
+
+@pytest.mark.parametrize("end", ["abcdefghijkl", "abcd1234XYZ"], ids=["letters", "digits, which look like a number"])
+def test_a_draft_and_the_test_of_a_format_show_no_secret(end, tmp_path):
+    log, draft, nothing = tmp_path / "unknown.log", tmp_path / "draft.toml", tmp_path / "nothing.log"
+    secret = f"hf_token=hf_SECRET{end} |"
+    values = f"{secret} time 3.2{{i}} s | api_key: sk-SECRET12{end} |"
+    lines = [f"update {i} of 100 | loss 2.{i + 10} | {values.format(i=i)}" for i in range(1, 13)]
+    log.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    drafted = run_logparse("formats", "suggest", str(log), "-o", str(draft), cwd=tmp_path)
+    tested = run_logparse("formats", "test", str(draft), str(log), cwd=tmp_path)
+    nothing.write_text("".join(f"{secret} step {i}\n" for i in range(1, 6)), encoding="utf-8")
+    refused = run_logparse("formats", "suggest", str(nothing), cwd=tmp_path)
+    shown = "".join((draft.read_text(encoding="utf-8"), *(r.stdout + r.stderr for r in (drafted, tested, refused))))
+    assert not [part for part in ("SECRET", end, end[-3:]) if part in shown]
+    assert "step time 3.2" in drafted.stderr
+    assert "***" in shown

@@ -96,7 +96,7 @@ def test_lines_without_a_step_number_say_so(tmp_path):
     (tmp_path / "run.log").write_text("".join(lines))
     done = run_logparse("analyze", "run.log", cwd=tmp_path)
     assert done.returncode == 3
-    assert "3 lines with metrics have no step number" in done.stderr
+    assert "3 lines of Hugging Face Trainer have no step number" in done.stderr
     assert "with its progress bar" in done.stderr
 
 

@@ -110,3 +110,30 @@ SAMPLES = LogFormat(
 def test_samples_of_an_epoch_tell_the_step_by_the_batch_of_its_first_line(printed, expected):
     lines = "".join(f"epoch={text}\n" for text in printed)
     assert decode_steps(lines_of(lines), SAMPLES).steps["step"].to_list() == expected
+
+
+def epoch_bar(n: int, total: int = 20, epoch: int = 0) -> str:
+    return f"Epoch {epoch}:  50%|█  | {n}/{total} [00:{n:02d}<00:10,  1.00it/s, loss=2.5, v_num=7]"
+
+
+def validation(n: int) -> str:
+    return f"Validating:  50%|█  | {n}/4 [00:01<00:01,  4.00it/s]"
+
+
+@pytest.mark.parametrize(
+    ("first", "steps_of"),
+    [(17, [1, 6, 7, 10, 11, 16, 17]), (7, [1, 6, 7, 12, 13])],
+    ids=["one validation of 4 at the end of 20", "two, each after 6 steps"],
+)
+def test_batches_of_validation_are_no_steps(first: int, steps_of: list[int]) -> None:
+    before = [epoch_bar(n) for n in (1, 6, 7, 10, 11, 16) if n < first]
+    after = [line for n in range(first, first + 4) for line in (validation(n - first + 1), epoch_bar(n))]
+    rest = [epoch_bar(n) for n in (11, 16, 17, 20) if n >= first + 4]
+    next_epoch = [epoch_bar(1, epoch=1)]
+    lines = "\n".join([*before, *after, *rest, *next_epoch]) + "\n"
+    assert decode_steps(lines_of(lines), find_format("lightning-1")).steps["step"].to_list() == steps_of
+
+
+def test_validation_at_an_unknown_place_gives_no_steps() -> None:
+    lines = "\n".join([epoch_bar(2), validation(1), epoch_bar(3)]) + "\n"
+    assert decode_steps(lines_of(lines), find_format("lightning-1")).steps.is_empty()
