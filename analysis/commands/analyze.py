@@ -84,6 +84,8 @@ def analyze(
         use_language("en")
     if as_json + as_markdown + quiet > 1:
         raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
+    if quiet and verbose:
+        raise UsageError(tr("--quiet and --verbose exclude each other"), remedy=tr("give one of them"))
     check_cluster_options(each, engine, shard, ("--where", bool(where)), ("--sort", sort is not None))
     asked = RunSelection.of(where or (), sort)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
