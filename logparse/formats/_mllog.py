@@ -60,5 +60,11 @@ NAMES = (
 CHOICES = (
     # By the rules of the benchmark; its logs do not print it.
     Choice("seq_length", "8192", {"point:submission_benchmark": "llama2_70b_lora"}),
+    Choice(
+        "training_data",
+        "images",
+        {"point:submission_benchmark": "resnet|ssd|maskrcnn|unet3d|stable_diffusion|flux1|retinanet"},
+    ),
+    Choice("training_data", "speech", {"point:submission_benchmark": "rnnt"}),
     Choice("lora", "True", {"point:lora_rank": r"[1-9]\d*"}),
 )

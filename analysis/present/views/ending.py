@@ -66,12 +66,12 @@ def ending_clause(run: Run) -> str:
 def short_ending(run: Run) -> str:
     """How a run failed, in few words; empty for any other."""
     ending = failure(run)
-    return "" if ending is None else _failed(ending, word("failure_names", ending.family))
+    return "" if ending is None else headline(ending, short=True)
 
 
 def quiet_ending(name: str, ending: Ending) -> str:
     """The answer of ``diagnose`` in one line."""
-    texts = (headline(ending), *((_failed(ending, word("failure_names", ending.family)),) if ending.failed else ()))
+    texts = (headline(ending), headline(ending, short=True))
     if ending.cause is not None:
         place = _place(ending.cause, several=len({line.source for line in ending.evidence}) > 1)
         texts = (*(tr("{text}, {place}", text=text, place=place) for text in texts), texts[-1])
@@ -79,17 +79,13 @@ def quiet_ending(name: str, ending: Ending) -> str:
     return next((line for line in lines if cell_len(line) <= LONGEST), lines[-1])
 
 
-def headline(ending: Ending) -> str:
-    """How a run ended, in one line: how far it got, which rank, and why."""
+def headline(ending: Ending, short: bool = False) -> str:
+    """How a run ended, in one line: how far it got, which rank, and why; if ``short`` with the name of the cause."""
     if not ending.failed:
         if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
             return tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
         return tr(_STATES[ending.state])
-    return _failed(ending, _who(ending) + word("failures", ending.family))
-
-
-def _failed(ending: Ending, cause: str) -> str:
-    """How far it got, and ``cause``."""
+    cause = word("failure_names", ending.family) if short else _who(ending) + word("failures", ending.family)
     if ending.step is None:
         return tr("failed: {cause}", cause=cause)
     if ending.planned_steps is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.model.shape import ModelShape
+from analysis.present.words import word
 from analysis.run.run import Run
 from logparse.findings import Note
 from logparse.language import tr
@@ -26,8 +27,27 @@ def missing_clauses(run: Run) -> list[str]:
     figures, flags = list(dict.fromkeys(_figures(run))), list(dict.fromkeys(_flags(run)))
     if not figures:
         return []
+    if data := _data_without_tokens(run):
+        return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
     names = tr(", ").join(figures)
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
+
+
+def _data_without_tokens(run: Run) -> str | None:
+    """What the run trains on, where that has no tokens."""
+    return next((note.fields["data"] for note in run.notes if note.code == "no_tokens"), None)
+
+
+def _of_samples(run: Run) -> list[str]:
+    """What is missing of the step time and of the samples per second, with the flags that give it."""
+    rate, notes = run.analysis.rate("all_steps"), {note.code: note for note in run.notes}
+    if rate["samples_per_second_per_device"] is not None:
+        return []
+    sizes = notes["rate_lacks_sizes"].fields["flags"] if "rate_lacks_sizes" in notes else []
+    names = _unknown(notes["samples_rate_not_computed"]) if "samples_rate_not_computed" in notes else []
+    flags = dict.fromkeys([*sizes, *filter(None, map(flag_of, names))])
+    figure = tr("step time") if rate["step_time_ms"] is None else tr("samples/s/p")
+    return [tr("{figures}: pass {flags};", figures=figure, flags=" ".join(flags))] if flags else []
 
 
 def _figures(run: Run) -> Iterator[str]:
