@@ -67,9 +67,10 @@ FORMAT = LogFormat(
     sentences=(
         *(_setting(name) for name in _SIZES),
         _setting("precision"),
-        # The recipes for ResNet and DeepLab; no language model of these examples trains with SGD or has an IoU.
-        SettingSentence("recipe", "lr-DecoupledSGDW/", r"\blr-Decoupled(?P<of_images>SGDW)/"),
-        SettingSentence("recipe", "/MIoU: ", r"\bmetrics/\w+/(?P<of_images>MIoU): "),
+        # The recipes for ResNet and DeepLab; no language model of these examples trains with SGD or has an IoU. The
+        # first batches are enough, and a setting on every line is slow to read.
+        SettingSentence("recipe", "lr-DecoupledSGDW/", r"\bbatch=\d{1,2}/\d+\]: lr-Decoupled(?P<of_images>SGDW)/"),
+        SettingSentence("recipe", "/MIoU: ", r"\bbatch=\d{1,2}/\d+\]: metrics/\w+/(?P<of_images>MIoU): "),
     ),
     names=tuple(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
     choices=(
