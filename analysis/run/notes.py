@@ -94,7 +94,12 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield warning("samples_rate_not_computed", unknown=unknown(missing))
     if context.without_tokens and steps["seq_length"].is_null().all():
         yield info("no_tokens", data=context.get("training_data"))
-        return
+    else:
+        yield from _missing_of_tokens(steps, how)
+
+
+def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
+    """The same of what needs a length of sequence."""
     if steps["seq_length"].is_null().all():
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     if layers := how.formula.not_counted(how.shape):

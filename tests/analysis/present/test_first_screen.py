@@ -11,7 +11,8 @@ from analysis.present.console import make_console
 from analysis.present.numbers import about_range
 from analysis.present.parts import RunTitle, ScreenRows
 from analysis.present.terminal import print_parts
-from analysis.present.views.first_screen import LONGEST, first_screen, quiet_line
+from analysis.present.views.ending import LONGEST
+from analysis.present.views.first_screen import first_screen, quiet_line
 from analysis.present.views.title import extent, who
 from analysis.run.self_checks import broken_by
 from logparse import analyze
