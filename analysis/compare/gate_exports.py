@@ -59,7 +59,9 @@ def junit(judged: Judged) -> str:
     findings = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
     cases = [_case(judged, finding) for finding in findings]
     if judged.failures:
-        cases.append(Case(_classname(judged), "ending", "system-out", "", "\n".join(judged.failures)))
+        crashed = judged.comparison.verdict == "crashed" and "crashed" in judged.failing
+        outcome, kind = ("failure", "crashed") if crashed else ("system-out", "")
+        cases.append(Case(_classname(judged), "ending", outcome, kind, "\n".join(judged.failures)))
     return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
 
 
