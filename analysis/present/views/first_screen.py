@@ -168,7 +168,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if mfu is None:
         printed = run.printed.get("mfu")
         return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")]) if printed else None
-    clauses = _hfu(run, rate)
+    clauses = [*_hfu(run, rate), *_unlike_formula(rate)]
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
         clauses.append(tr("{low} at least: document lengths unknown", low=percent(packed["low"])))
@@ -177,6 +177,14 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
     return ScreenRow(tr("MFU"), percent_of_peak(mfu), clauses)
+
+
+def _unlike_formula(rate: Mapping[str, Any]) -> list[str]:
+    """Why MFU is another share of the peak than TFLOP/s, where it is."""
+    of_formula = rate["peak_utilization"]
+    if of_formula is None or percent_of_peak(of_formula) == percent_of_peak(rate["mfu"]):
+        return []
+    return [tr("FLOPs of the real model, not the formula")]
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:

@@ -202,3 +202,10 @@ def test_a_range_of_long_times_has_its_unit_once(low, high, english, chinese):
         assert about_range(low, high) == english
     with speaking("zh"):
         assert about_range(low, high) == chinese
+
+
+def test_the_screen_says_why_mfu_is_another_share_of_the_peak_than_the_formula():
+    log = "fixtures/megatron/core-v0.12-llama2-7b/run.log"
+    told = "FLOPs of the real model, not the formula"
+    assert told in run_logparse("analyze", log, "--hw", "910b3", cwd=ROOT).stdout
+    assert told not in run_logparse("analyze", log, "--hw", "910b3", "--formula", "megatron-current", cwd=ROOT).stdout
