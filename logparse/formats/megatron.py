@@ -509,7 +509,6 @@ FORMAT = LogFormat(
         ),
     ),
     choices=(
-        Choice("training_data", "images", {"arguments:vision_pretraining": "True"}),
         Choice("precision", "fp4", {"arguments:fp4": SET}),
         Choice("precision", "fp8", {"arguments:fp8": "hybrid|e4m3"}),
         Choice("precision", "bf16", {"arguments:precision": "bfloat16"}),  # GPT-NeoX
