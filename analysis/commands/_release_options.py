@@ -48,7 +48,7 @@ Allow = Annotated[
     typer.Option(
         "--allow",
         metavar="FIELD",
-        help="Fields that may differ, such as seq_length,recompute; repeatable.",
+        help="Fields that may differ, such as seq_length,recompute.",
     ),
 ]
 

@@ -60,8 +60,10 @@ def junit(judged: Judged) -> str:
     cases = [_case(judged, finding) for finding in findings]
     if judged.failures:
         crashed = judged.comparison.verdict == "crashed" and "crashed" in judged.failing
-        outcome, kind = ("failure", "crashed") if crashed else ("system-out", "")
-        cases.append(Case(_classname(judged), "ending", outcome, kind, "\n".join(judged.failures)))
+        outcome: Outcome = "failure" if crashed else "system-out"
+        cases.append(
+            Case(_classname(judged), "ending", outcome, "crashed" if crashed else "", "\n".join(judged.failures))
+        )
     return junit_xml(f"logparse gate: {judged.comparison.job}", cases, judged.details)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 import regex
-from rich.cells import cell_len
 
 from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
@@ -70,11 +69,13 @@ def short_ending(run: Run) -> str:
 
 
 def quiet_ending(name: str, ending: Ending) -> str:
-    """The answer of ``diagnose`` in one line."""
-    texts = (headline(ending), headline(ending, short=True))
+    """The answer of ``diagnose`` in one line of at most LONGEST columns, where the name leaves room for that."""
+    from rich.cells import cell_len
+
+    texts = [headline(ending), headline(ending, short=True)]
     if ending.cause is not None:
         place = _place(ending.cause, several=len({line.source for line in ending.evidence}) > 1)
-        texts = (*(tr("{text}, {place}", text=text, place=place) for text in texts), texts[-1])
+        texts = [*(tr("{text}, {place}", text=text, place=place) for text in texts), texts[-1]]
     lines = [tr("{name}: {text}", name=name, text=text) for text in texts]
     return next((line for line in lines if cell_len(line) <= LONGEST), lines[-1])
 
