@@ -40,6 +40,7 @@ class LogparseError(Exception):
         self.problem = problem
         self.where = where
         self.remedy = remedy
+        self.run = ""  # the name of the run, set where many are read
 
     def __str__(self) -> str:
         lines = [self.problem]

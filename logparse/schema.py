@@ -312,6 +312,7 @@ QUANTITIES = (
     Quantity("lora", "bool", "low-rank adapters (LoRA) are trained; base weights are frozen", flag=False),
     Quantity("adapter_parameters", "int", "trainable parameters of low-rank adapters (LoRA)"),
     Quantity("packed_documents", "bool", "attention is masked per packed document", flag=False),
+    Quantity("training_data", "text", "what a sample is: text, images or speech", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples have different lengths", flag=False),
     Quantity("iterations_to_skip", "text", "steps that are skipped without training", flag=False),
     Quantity("rampup_batch_size", "text", "batch size ramp-up: start, increment, samples", flag=False),

@@ -37,8 +37,13 @@ def analyze_all_parts(
 ) -> Iterator[Run | LogparseError]:
     """As ``analyze_all``, but several runs for a log that holds several, see ``analyze_parts``."""
     how, cores = _on_cores(how, engine)
-    for done in map_runs(partial(analyze_parts, how=how, mixed_too=split), runs, engine, watches, cores):
-        yield from [done] if isinstance(done, LogparseError) else done
+    all_done = map_runs(partial(analyze_parts, how=how, mixed_too=split), runs, engine, watches, cores)
+    for (name, _), done in zip(runs, all_done, strict=True):
+        if isinstance(done, LogparseError):
+            done.run = name
+            yield done
+        else:
+            yield from done
 
 
 def _on_cores(how: RunOptions, engine: str) -> tuple[RunOptions, int]:

@@ -106,6 +106,7 @@ class Failure:
 
     exit_code: int
     text: str
+    run: str = ""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from analysis.present.views.first_screen import quiet_line
 from analysis.present.views.requirements import requirement_lines, requirement_parts
 from analysis.present.views.runs import compose_runs
 from analysis.run.run import Run
-from logparse.errors import UsageError
+from logparse.errors import LogparseError, UsageError
 from logparse.language import tr, visible
 
 # Columns of the table of runs that are shares and no metrics.
@@ -80,8 +80,8 @@ class Printer:
         required = requirement_parts(results)
         self._print(results, [*map(self._compose, results), *([required] if required else [])])
 
-    def many(self, results: Sequence[Run], asked: RunSelection, failed: int) -> None:
-        """Print a table of those ``results`` that are asked for; ``failed`` others could not be read."""
+    def many(self, results: Sequence[Run], asked: RunSelection, failed: Sequence[LogparseError]) -> None:
+        """Print a table of those ``results`` that are asked for; the logs of ``failed`` could not be read."""
         everything = runs_table(results)
         shown = asked.of_runs(everything)
         named = {run.name: run for run in results}
@@ -91,7 +91,7 @@ class Printer:
             self._print(chosen, [], document_of_many(everything, shown))
             return
         required = requirement_parts(chosen)
-        table = compose_runs(shown, overheads_table(results), everything, failed, self.price)
+        table = compose_runs(shown, overheads_table(results), everything, [error.run for error in failed], self.price)
         whole = map(self._compose, chosen) if self.verbose else ()
         self._print(chosen, [table, *whole, *([required] if required else [])])
 

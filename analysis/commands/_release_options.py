@@ -48,7 +48,7 @@ Allow = Annotated[
     typer.Option(
         "--allow",
         metavar="FIELD",
-        help="Field that may differ, such as micro_batch_size; repeatable.",
+        help="Fields that may differ, such as seq_length,recompute.",
     ),
 ]
 

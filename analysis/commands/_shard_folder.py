@@ -48,7 +48,7 @@ class ShardFolder:
 
     def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: DrawingOptions) -> None:
         """Write what the shard came to. Meanwhile there is no account, so that nobody takes it for finished."""
-        failures = [Failure(error.exit_code, str(error)) for error in failed]
+        failures = [Failure(error.exit_code, str(error), error.run) for error in failed]
         names = [run.name for run in results]
         account = Account(self.shard, self.whole, names, list(tables_of(results)), failures)
         self.folder.remove(ACCOUNT)

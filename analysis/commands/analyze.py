@@ -82,8 +82,7 @@ def analyze(
     if as_json and lang is None:
         # Scripts must find the same words on every machine.
         use_language("en")
-    if as_json + as_markdown + quiet > 1:
-        raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
+    _check_output(as_json, as_markdown, quiet, verbose)
     check_cluster_options(each, engine, shard, ("--where", bool(where)), ("--sort", sort is not None))
     asked = RunSelection.of(where or (), sort)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
@@ -105,7 +104,7 @@ def analyze(
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
     printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price)
     if each:
-        printer.many(results, asked, len(failed))
+        printer.many(results, asked, failed)
     else:
         printer.parts_of_one(results)
     if out is not None and not (quiet or as_json):
@@ -117,6 +116,14 @@ def analyze(
     if failed:
         raise typer.Exit(failed[0].exit_code)
     raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in judge(result)))
+
+
+def _check_output(as_json: bool, as_markdown: bool, quiet: bool, verbose: bool) -> None:
+    """Raises UsageError for forms of the output that exclude each other."""
+    if as_json + as_markdown + quiet > 1:
+        raise UsageError(tr("--json, --markdown and --quiet exclude each other"), remedy=tr("give one of them"))
+    if quiet and verbose:
+        raise UsageError(tr("--quiet and --verbose exclude each other"), remedy=tr("give one of them"))
 
 
 def _recorded(shard: Shard | None) -> tuple[Baseline, ...]:

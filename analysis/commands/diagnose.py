@@ -10,9 +10,11 @@ from analysis.commands import _options as options
 from analysis.commands._progress import reading_bar
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
-from analysis.present.views.ending import ending_document, ending_parts
+from analysis.present.views.ending import ending_document, ending_parts, quiet_ending
 from logparse.decode.read_run import diagnose_run
-from logparse.language import use_language
+from logparse.errors import UsageError
+from logparse.inputs.run_discovery import named_runs
+from logparse.language import tr, use_language, visible
 from logparse.schema import SCHEMA_VERSION
 
 
@@ -32,10 +34,15 @@ def diagnose(
     if as_json and lang is None:
         # Scripts must find the same words on every machine.
         use_language("en")
+    if as_json and quiet:
+        raise UsageError(tr("--json and --quiet exclude each other"), remedy=tr("give one of them"))
     with reading_bar(quiet or as_json, [logs]) as watches:
         ending = diagnose_run(logs, next(iter(watches), None))
     if as_json:
         document = {"schema_version": SCHEMA_VERSION, "ending": ending_document(ending)}
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    elif quiet:
+        ((name, _),) = named_runs(logs, each=False)
+        typer.echo(visible(quiet_ending(name, ending)))
     else:
         print_parts(make_console(no_color=no_color), ending_parts(ending))

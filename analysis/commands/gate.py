@@ -142,7 +142,8 @@ def gate(
     Give --baseline and --candidate. Without them the newest recorded run of every job is compared with earlier runs
     (docs/nightly.md).
 
-    Exit code: 0 no regression, 1 regression, 2 wrong usage or not comparable, 4 insufficient data (with --strict).
+    Exit code: 0 no regression, 1 regression or crash, 2 wrong usage or not comparable, 4 insufficient data
+    (with --strict).
     """
     if as_json and as_markdown:
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))

@@ -78,7 +78,7 @@ def merge(
             document |= document_of_many(frames["runs"], shown)
             typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
         else:
-            parts = compose_runs(shown, frames["overheads"], frames["runs"], len(failed))
+            parts = compose_runs(shown, frames["overheads"], frames["runs"], [failure.run for failure in failed])
             parts += missed_requirements(document["runs"])
             print_parts(make_console(no_color=no_color), parts)
             make_console(stderr=True, no_color=no_color).print(tr("wrote {folder}/", folder=target))

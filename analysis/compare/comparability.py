@@ -159,8 +159,8 @@ def check_fields(baseline: pl.DataFrame, candidate: pl.DataFrame, allowed: Itera
 
 
 def check_allowed(names: Sequence[str]) -> tuple[str, ...]:
-    """``names``, each of them one of FIELDS, or UNKNOWN. Raises UsageError for any other."""
-    known = (*FIELDS, UNKNOWN)
+    """``names``, each of them one of FIELDS, or UNKNOWN, or several with commas. Raises UsageError for any other."""
+    names, known = [name for text in names for name in text.split(",")], (*FIELDS, UNKNOWN)
     for name in names:
         if name not in known:
             raise unknown_name(msg("field"), name, FIELDS, use_one_of(known, "logparse compare --help-all"))

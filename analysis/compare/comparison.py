@@ -132,8 +132,15 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict | None:
-        """On all metrics that are judged; None where it is refused."""
-        return None if self.refused else worst_of(f.verdict for f in self.decisive)
+        """On all metrics that are judged; None where it is refused. Of half a run no speed is "no regression"."""
+        if self.refused:
+            return None
+        return "crashed" if self.crashed else worst_of(f.verdict for f in self.decisive)
+
+    @property
+    def crashed(self) -> list[FailedRun]:
+        """The candidate's runs that failed before their planned steps."""
+        return [run for run in self.failed[1] if not run.ending.reached_plan]
 
     @property
     def asked_for(self) -> list[Finding]:

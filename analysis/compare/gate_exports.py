@@ -64,7 +64,10 @@ def cases(judged: Judged) -> list[Case]:
     findings = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
     found = [_case(judged, finding) for finding in findings]
     if judged.failures:
-        found.append(Case(_classname(judged), "ending", "system-out", "", "\n".join(judged.failures)))
+        crashed = judged.comparison.verdict == "crashed" and "crashed" in judged.failing
+        outcome: Outcome = "failure" if crashed else "system-out"
+        kind = "crashed" if crashed else ""
+        found.append(Case(_classname(judged), "ending", outcome, kind, "\n".join(judged.failures)))
     return found
 
 

@@ -14,8 +14,17 @@ def refuse_incomparable(result: Comparison) -> None:
     """Raise UsageError where fields differ that must be equal, or are unknown that must be known."""
     if not result.refused:
         return
-    different = [field for field in result.refused if field.state == "different"]
-    unknown = [field for field in result.refused if field.state == "unknown"]
+    different, unknown = _by_state(result)
+    raise UsageError(
+        reason_of_refusal(result),
+        where="; ".join(_both(field) for field in different[:4]) or None,
+        remedy=tr("; ").join(_remedies(result, different, unknown)),
+    )
+
+
+def reason_of_refusal(result: Comparison) -> str:
+    """Why the sides of a refused comparison may not be compared."""
+    different, unknown = _by_state(result)
     problems = []
     if different:
         text = msg("the two sides differ in {names}, so their speeds are not comparable")
@@ -23,11 +32,13 @@ def refuse_incomparable(result: Comparison) -> None:
     if unknown:
         text = msg("{names} are not known for both sides, so they may have done different work")
         problems.append(tr(text, names=_names(unknown)))
-    raise UsageError(
-        tr("; ").join(problems),
-        where="; ".join(_both(field) for field in different[:4]) or None,
-        remedy=tr("; ").join(_remedies(result, different, unknown)),
-    )
+    return tr("; ").join(problems)
+
+
+def _by_state(result: Comparison) -> tuple[list[Field], list[Field]]:
+    """The fields that forbid a verdict: those that differ, and those that are unknown."""
+    different = [field for field in result.refused if field.state == "different"]
+    return different, [field for field in result.refused if field.state == "unknown"]
 
 
 def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[Field]) -> Iterator[str]:
@@ -41,7 +52,7 @@ def _remedies(result: Comparison, different: Sequence[Field], unknown: Sequence[
     if any(recorded):
         yield tr("remove the recorded runs and record them again with the missing values (--model, --seq-length ...)")
     names = [*(field.name for field in different), *([UNKNOWN] if unknown else [])]
-    yield tr("or accept it: {flags}", flags=" ".join(f"--allow {name}" for name in names))
+    yield tr("or accept it: {flags}", flags=f"--allow {','.join(names)}")
 
 
 def _names(fields: Sequence[Field]) -> str:

@@ -37,7 +37,7 @@ def describe_run(result: Analysis, steps: pl.DataFrame, context: RunContext) -> 
     """All notes on what an analysis of the rows ``steps`` could not compute, and on what contradicts what."""
     return (
         *_overruled(steps, result.computation, context),
-        *_missing(result),
+        *_missing(result, context),
         *_surprises(result, context),
         *_begun_anew(result),
         *_trained_in(result),
@@ -77,7 +77,7 @@ def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> It
             yield warning("lines_overruled", name=name, value=value, origin=origin, printed=ends)
 
 
-def _missing(result: Analysis) -> Iterator[Note]:
+def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     """Say what was not computed, for want of what, and which flag gives it."""
     steps, how = result.steps, result.computation
     if not steps["counted"].any():
@@ -94,6 +94,14 @@ def _missing(result: Analysis) -> Iterator[Note]:
         missing.append("global_batch_size")
     if missing:
         yield warning("samples_rate_not_computed", unknown=unknown(missing))
+    if context.without_tokens and steps["seq_length"].is_null().all():
+        yield info("no_tokens", data=context.get("training_data"))
+    else:
+        yield from _missing_of_tokens(steps, how)
+
+
+def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
+    """The same of what needs a length of sequence."""
     if steps["seq_length"].is_null().all():
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     if layers := how.formula.not_counted(how.shape):

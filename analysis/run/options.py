@@ -53,6 +53,9 @@ class RunOptions:
             hw, origin = printed, named.origin
         if self.peak_tflops is not None:
             origin = Origin("flag", rule=self.peak_origin)
+        if hw is None and self.peak_tflops is None and context.without_tokens:
+            # Nothing would be divided by it.
+            return None, ()
         given = (context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
         peak, notes = resolve_peak(hw, *given)
         return (None if peak is None else replace(peak, origin=origin)), notes

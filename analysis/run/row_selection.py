@@ -41,6 +41,8 @@ from logparse.findings import Note, info
 
 # Starts whose warm-up is reported one by one.
 STARTS_SHOWN = 3
+# A first row within this factor of the settled ones is excluded by the rule alone.
+SLOWER = 1.01
 
 
 @dataclass(frozen=True)
@@ -153,4 +155,6 @@ def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
 
 def _warm_up_of_start(segment: int, rows: int, slowest_ms: float | None, settled_ms: float | None) -> Note:
     code = "warm_up_of_start" if settled_ms else "warm_up_never_settled"
+    if settled_ms and (slowest_ms or 0.0) < settled_ms * SLOWER:
+        code = "warm_up_as_fast"
     return info(code, start=segment + 1, n=rows, slowest_ms=slowest_ms or 0.0, settled_ms=settled_ms)

@@ -36,6 +36,10 @@ OF_RECOMPUTE = frozenset(name for name in QUANTITY if name.startswith("recompute
 NO_PLACES = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
+# Samples that are no sequences of tokens.
+WITHOUT_TOKENS = ("images", "speech")
+
+
 @dataclass(frozen=True)
 class RunContext:
     """Facts by quantity name, the notes on what contradicts what, and the names of what the user gave."""
@@ -53,6 +57,11 @@ class RunContext:
         """Where the value of a quantity is from."""
         fact = self.facts.get(name)
         return fact.origin if fact else None
+
+    @property
+    def without_tokens(self) -> bool:
+        """Whether the samples are images or speech, and nothing gives their length in tokens."""
+        return self.get("training_data") in WITHOUT_TOKENS and self.get("seq_length") is None
 
     def values(self) -> dict[str, Any]:
         """Quantity to value, known ones only."""
@@ -95,6 +104,8 @@ def build_context(
     derived = derive(_void({**(lines or {}), **facts}, given))
     if weaker:
         derived = derive({**weaker, **derived})
+    if fmt.trains_on:
+        derived.setdefault("training_data", Fact(fmt.trains_on, Origin("appearance")))
     names = frozenset(name for layer in given for name in layer)
     notes += broken_identities(derived, sorted(names))
     return _context(derived, notes, names)

@@ -113,6 +113,11 @@ class Ending:
         return self.state in FAILED
 
     @property
+    def reached_plan(self) -> bool:
+        """Whether all planned steps were done."""
+        return self.step is not None and self.planned_steps is not None and self.step >= self.planned_steps
+
+    @property
     def cause(self) -> FailureLine | None:
         """The line that is quoted first; None where none is."""
         return next((one for one in self.evidence if one.line == self.line and one.source == self.source), None)

@@ -36,6 +36,8 @@ BAR_RATE = r"(?:[\d:]+, *(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_
 # last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``;
 # or a whole training, ``run``, which a line at its end prints.
 Covers = Literal["step", "interval", "start", "recent", "window", "run"]
+# What a sample is.
+Data = Literal["text", "images", "speech"]
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,9 @@ class LogFormat:
     ``traces`` are regexes that recognise ``framework`` in a log that stopped before its first step, such as its folder
     in a traceback.
 
+    ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
+    of ``training_data``, where a log prints it. Images and speech have no tokens.
+
     ``redrawn``: a line may be printed again, as a bar is; a line with the step of the previous one is dropped.
     ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
     (``train_steps``) that spans the most lines count.
@@ -208,6 +213,7 @@ class LogFormat:
     log_of: str = field(default="", kw_only=True)
     pauses_inside: bool | None = field(default=None, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)
+    trains_on: Data | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

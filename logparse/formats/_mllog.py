@@ -70,5 +70,11 @@ CHOICES = (
     Choice("devices_per_node", "8", {"point:platform": "(?:NVIDIA )?DGX (?:A100|H100|H200|B200)"}),
     # By the rules of the benchmark; its logs do not print it.
     Choice("seq_length", "8192", {"point:submission_benchmark": "llama2_70b_lora"}),
+    Choice(
+        "training_data",
+        "images",
+        {"point:submission_benchmark": "resnet|ssd|maskrcnn|unet3d|stable_diffusion|flux1|retinanet"},
+    ),
+    Choice("training_data", "speech", {"point:submission_benchmark": "rnnt"}),
     Choice("lora", "True", {"point:lora_rank": r"[1-9]\d*"}),
 )

@@ -12,6 +12,7 @@ FORMAT = LogFormat(
     name="accelerate-bar",
     title="Accelerate scripts, diffusers (progress bar)",
     framework="diffusers",
+    trains_on="images",
     marker=("Steps: ",),
     # Before the first step the remaining time is unknown.
     head=(

@@ -13,6 +13,7 @@ FORMAT = LogFormat(
     name="colossalai-dreambooth",
     title="ColossalAI (example of DreamBooth)",
     framework="ColossalAI",
+    trains_on="images",
     marker=("max GPU_mem cost is ",),
     head=r"\bmax GPU_mem ",
     pair=r"\b(cost) is ([\d.]+ MB)(?:\s|$)",

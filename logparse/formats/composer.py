@@ -64,12 +64,20 @@ FORMAT = LogFormat(
     companions=(
         Companion("wall_clock/train: ", r"\]: wall_clock/train: (?P<runtime_seconds>[\d.]+)", belongs_to="next"),
     ),
-    sentences=(*(_setting(name) for name in _SIZES), _setting("precision")),
+    sentences=(
+        *(_setting(name) for name in _SIZES),
+        _setting("precision"),
+        # The recipes for ResNet and DeepLab; no language model of these examples trains with SGD or has an IoU. The
+        # first batches are enough, and a setting on every line is slow to read.
+        SettingSentence("recipe", "lr-DecoupledSGDW/", r"\bbatch=\d{1,2}/\d+\]: lr-Decoupled(?P<of_images>SGDW)/"),
+        SettingSentence("recipe", "/MIoU: ", r"\bbatch=\d{1,2}/\d+\]: metrics/\w+/(?P<of_images>MIoU): "),
+    ),
     names=tuple(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
     choices=(
         Choice("precision", "bf16", {"config:precision": "amp_bf16"}),
         Choice("precision", "fp16", {"config:precision": "amp_fp16"}),
         Choice("precision", "fp8", {"config:precision": "amp_fp8"}),
+        Choice("training_data", "images", {"recipe:of_images": "SGDW|MIoU"}),
     ),
     samples=(
         Sample(

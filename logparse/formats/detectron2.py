@@ -12,6 +12,7 @@ FORMAT = LogFormat(
     name="detectron2",
     title="Detectron2",
     framework="Detectron2",
+    trains_on="images",
     traces=(r"\bdetectron2[/.]", r" d2\.(?:utils|engine|checkpoint)"),
     pauses_inside=False,
     rate_covers="interval",

@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="espnet",
     title="ESPnet 2",
     framework="ESPnet",
+    trains_on="speech",
     traces=(r"\bespnet2?[/.]",),
     pauses_inside=False,
     rate_covers="interval",

@@ -9,6 +9,7 @@ FORMAT = LogFormat(
     name="funasr",
     title="FunASR",
     framework="FunASR",
+    trains_on="speech",
     traces=(r"\bfunasr[/.]",),
     pauses_inside=False,
     rate_covers="step",

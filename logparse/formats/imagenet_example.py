@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="imagenet-example",
     title="pytorch/examples, ImageNet",
     framework="pytorch/examples",
+    trains_on="images",
     pauses_inside=False,
     rate_covers="step",
     marker=("Epoch: [",),

@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="kohya",
     title="kohya sd-scripts, musubi-tuner",
     framework="kohya",
+    trains_on="images",
     traces=(r"\bsd-scripts/|\bmusubi[-_]tuner/|\bkohya_ss/",),
     rate_covers="recent",
     marker=("steps: ",),

@@ -12,6 +12,7 @@ FORMAT = LogFormat(
     name="metric-logger",
     title="DINO, MAE, DETR, torchvision references (MetricLogger)",
     framework="MetricLogger",
+    trains_on="images",
     pauses_inside=False,
     marker=("  eta: ",),
     head=r"\bEpoch: \[(?P<epoch>\d+)(?:/\d+)?\]  ?\[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\]  eta: (?:\d+ days?, )?[\d:]+  ",

@@ -11,6 +11,7 @@ FORMAT = LogFormat(
     name="mmcv",
     title="mmcv 1.x (MMDetection 2, MMSegmentation 0.x)",
     framework="mmcv",
+    trains_on="images",
     traces=(r"\bmmcv[/.](?:runner|utils|ops)\b",),
     pauses_inside=True,
     rate_covers="interval",

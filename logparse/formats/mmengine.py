@@ -61,6 +61,8 @@ FORMAT = LogFormat(
         _setting("pack_to_max_length"),
         _setting("use_varlen_attn"),
         _setting("sequence_parallel_size"),
+        # MMDetection, MMSegmentation, MMPretrain and others; XTuner has no such scope.
+        SettingSentence("config", "default_scope = ", r"^\s*default_scope = ['\"](?P<scope>mm\w+)['\"]"),
         SettingSentence("config", "lora=dict(", r"\b(?P<adapters>lora)=dict\("),
     ),
     names=(
@@ -77,6 +79,7 @@ FORMAT = LogFormat(
         ),
         Choice("lora", "True", {"config:adapters": "lora"}),
         Choice("packed_documents", "True", {"config:use_varlen_attn": "True"}),
+        Choice("training_data", "images", {"config:scope": r"mm(?!engine)\w+"}),
     ),
     samples=(
         Sample(

@@ -21,6 +21,7 @@ FORMAT = LogFormat(
     name="openclip",
     title="OpenCLIP",
     framework="OpenCLIP",
+    trains_on="images",
     traces=(r"\bopen_clip(?:_train)?[/.]",),
     pauses_inside=False,
     rate_covers="step",

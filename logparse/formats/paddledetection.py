@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="paddledetection",
     title="PaddleDetection",
     framework="PaddleDetection",
+    trains_on="images",
     traces=(r"\bppdet[/.]",),
     pauses_inside=False,
     marker=(" batch_cost: ",),

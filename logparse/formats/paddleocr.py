@@ -12,6 +12,7 @@ FORMAT = LogFormat(
     name="paddleocr",
     title="PaddleOCR",
     framework="PaddleOCR",
+    trains_on="images",
     traces=(r"\bppocr[/.]", r" ppocr (?:INFO|ERROR|WARNING): "),
     pauses_inside=False,
     rate_covers="interval",

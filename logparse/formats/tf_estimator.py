@@ -5,7 +5,7 @@ saves included. Slim prints ``global step 100: loss = 2.31 (0.345 sec/step)`` of
 per-step time 0.345s``, a mean since the line before.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Record, Sample
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Record, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="tf-estimator",
@@ -33,6 +33,9 @@ FORMAT = LogFormat(
             "events", "Saving checkpoints for ", r"Saving checkpoints for (?P<step>\d+)", fixed={"kind": "save starts"}
         ),
     ),
+    # The detection API's script prints the line; the first steps are enough.
+    sentences=(SettingSentence("script", " per-step time ", r"\b(?P<of_images>model_lib_v2)\.py:\d+\] Step \d{1,3} "),),
+    choices=(Choice("training_data", "images", {"script:of_images": "model_lib_v2"}),),
     samples=(
         Sample(
             "INFO:tensorflow:global_step/sec: 12.5\nINFO:tensorflow:loss = 2.3125, step = 200 (8.000 sec)",

@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="timm",
     title="timm",
     framework="timm",
+    trains_on="images",
     pauses_inside=False,
     rate_covers="step",
     marker=("%)]  Loss: ",),

@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="ultralytics",
     title="Ultralytics YOLO",
     framework="Ultralytics",
+    trains_on="images",
     traces=(r"\bultralytics[/.](?:engine|models|utils|nn)\b", r"^Ultralytics (?:YOLO)?v?\d"),
     rate_covers="recent",
     # The memory, and the blanks of the next column.

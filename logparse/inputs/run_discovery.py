@@ -16,6 +16,8 @@ from logparse.inputs.stores import is_url
 
 # Files in a folder of runs that no training prints into.
 NOT_LOGS = {".csv", ".css", ".html", ".json", ".jsonl", ".md", ".py", ".sh", ".svg", ".toml", ".xml", ".yaml", ".yml"}
+# Files that are expected to be logs, whatever is in them.
+LOG_NAMES = {".log", ".txt", ".out", ".err"}
 
 Runs = list[tuple[str, list[str]]]
 
@@ -85,10 +87,17 @@ def _runs_in(folder: str) -> Runs:
     if _is_job(paths, folder):
         return []
     skip = len(PurePath(folder).parts)
-    inside = (PurePath(*path.parts[: skip + 1]) for path in map(PurePath, paths) if path.suffix not in NOT_LOGS)
+    logs = sorted([*paths, *_binary_logs(folder, paths)], key=natural)
+    inside = (PurePath(*path.parts[: skip + 1]) for path in map(PurePath, logs) if path.suffix not in NOT_LOGS)
     entries = list(dict.fromkeys(map(str, inside)))
     files = [entry for entry in entries if not Path(entry).is_dir()]
     return [*_by_job(files, least=1), *((entry, [entry]) for entry in entries if entry not in files)]
+
+
+def _binary_logs(folder: str, texts: Sequence[str]) -> list[str]:
+    """The files in ``folder`` itself that are named as logs but are no ``texts``: reading them says so."""
+    named = (path for path in Path(folder).iterdir() if path.suffix in LOG_NAMES and not path.name.startswith("."))
+    return [str(path) for path in named if path.is_file() and str(path) not in set(texts)]
 
 
 def _by_job(paths: Sequence[str], least: int = 2) -> Runs:

@@ -24,6 +24,11 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 COLUMNS = {c.name for c in DECODED_COLUMNS}
 PLACE = ("run", "source", "line_number")  # where a line stands, not what it says
 
+# Words in the description of a format whose samples are no text.
+OTHER_DATA = regex.compile(
+    r"(?i)\bimages?\b|vision|yolo|\bocr|paddleocr|detection|detectron|speech|espnet|funasr|dreambooth|diffus|\bssd\b|timm"
+)
+
 each_format = pytest.mark.parametrize("fmt", all_formats(), ids=lambda f: f.name)
 each_sample = pytest.mark.parametrize(
     ("fmt", "sample"),
@@ -175,6 +180,20 @@ def test_patterns_have_the_groups_their_reader_needs(fmt: LogFormat) -> None:
         assert regex.compile(block.entry).groups == 2, f"{fmt.name}: entry of {block.kind!r} needs name and value"
     for sentence in fmt.sentences:
         assert regex.compile(sentence.pattern).groupindex, f"{fmt.name}: name the group in {sentence.pattern!r}"
+
+
+@each_format
+def test_says_what_a_sample_is_unless_it_is_text(fmt: LogFormat) -> None:
+    """Trainers of images and speech have no tokens; one of several kinds of data has a choice."""
+    about = f"{fmt.title} {fmt.framework} {sys.modules[module_of(fmt)].__doc__}"
+    of_text = {"mindspeed-mm-ocr"}  # its samples have tokens
+    if OTHER_DATA.search(about) and fmt.name not in of_text:
+        chosen = {choice.value for choice in fmt.choices if choice.quantity == "training_data"}
+        assert {fmt.trains_on, *chosen} & {"images", "speech"}, f"{fmt.name}: set trains_on, or add a choice"
+
+
+def module_of(fmt: LogFormat) -> str:
+    return next(name for name, module in sys.modules.items() if getattr(module, "FORMAT", None) is fmt)
 
 
 @each_format

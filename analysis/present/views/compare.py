@@ -12,6 +12,7 @@ from analysis.compare.comparability import Change, Field
 from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.final_loss import LAST
 from analysis.compare.independent_records import LeftOut
+from analysis.compare.refusal import reason_of_refusal
 from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
 from analysis.metrics import FINAL_LOSS, Metric
@@ -35,6 +36,8 @@ MARKED = ("regression", "suspicious")
 LOSS = FINAL_LOSS.column
 # Settings that are listed; a log of another framework version may differ in hundreds.
 MOST_CHANGES = 30
+# Settings of one side that are named; of more only the number is shown.
+FEW = 8
 # Failed runs of a side that are named; the others are counted.
 MOST_FAILED = 3
 # Settings that are named in one sentence.
@@ -56,6 +59,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
         Heading(title(comparison), "title"),
+        *([Sentence(reason_of_refusal(comparison), "warning")] if comparison.refused else []),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *(Sentence(text, "warning") for text in failure_texts(comparison)),
@@ -64,13 +68,15 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
         *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
         *(Sentence(text, "warning") for text in _warnings(comparison)),
         *_losses(comparison),
-        *_changes(comparison),
+        *(() if comparison.refused else _changes(comparison)),
         *(part for _, side in _sides(comparison) for part in remark_sentences(side.runs["run_id"], remarks(side.runs))),
     ]
 
 
 def compose_notes(comparison: Comparison, details: bool = False) -> list[Part]:
     """What the numbers rest on; with ``details`` also the statistical tests."""
+    if comparison.refused and not details:
+        return []
     return [_infos([*_notes(comparison), *(_tests(comparison) if details else ())])]
 
 
@@ -341,8 +347,15 @@ def _changes(comparison: Comparison) -> Iterator[Part]:
     if incidental:
         notes.append(tr("paths, names and seeds that differ, without effect on speed: {names}", names=some(incidental)))
     if one_sided:
-        notes.append(tr("known for one side only: {names}", names=some(one_sided)))
+        notes.append(_printed_by_one(one_sided))
     yield _infos(notes)
+
+
+def _printed_by_one(names: Sequence[str]) -> str:
+    """What only one side prints: the names of a few, the number of many."""
+    if len(names) <= FEW:
+        return tr("printed by one side only, not compared: {names}", names=tr(", ").join(names))
+    return tr("printed by one side only, not compared: {n} settings; --json lists them", n=len(names))
 
 
 def _change(change: Change) -> tuple[str, str, str]:

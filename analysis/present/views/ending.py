@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 import polars as pl
+import regex
 
 from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
@@ -19,6 +20,10 @@ from logparse.failures.ending import FAILED, NOVEL, Ending, FailureLine
 from logparse.failures.suspicions import Suspect
 from logparse.language import msg, tr
 
+# The longest answer in one line, in columns.
+LONGEST = 100
+# The prefix of a rank that both the trainer and the launcher print.
+_REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # Families of a run whose code of exit a reader wants to see.
 _STATES = {
     "completed": msg("completed"),
@@ -59,15 +64,33 @@ def ending_clause(run: Run) -> str:
     return headline(ending) if ending is not None else ""
 
 
-def headline(ending: Ending) -> str:
-    """How a run ended, in one line: how far it got, which rank, and why."""
+def short_ending(run: Run) -> str:
+    """How a run failed, in few words; empty for any other."""
+    ending = failure(run)
+    return "" if ending is None else headline(ending, short=True)
+
+
+def quiet_ending(name: str, ending: Ending) -> str:
+    """The answer of ``diagnose`` in one line of at most LONGEST columns, where the name leaves room for that."""
+    from rich.cells import cell_len
+
+    texts = [headline(ending), headline(ending, short=True)]
+    if ending.cause is not None:
+        place = _place(ending.cause, several=len({line.source for line in ending.evidence}) > 1)
+        texts = [*(tr("{text}, {place}", text=text, place=place) for text in texts), texts[-1]]
+    lines = [tr("{name}: {text}", name=name, text=text) for text in texts]
+    return next((line for line in lines if cell_len(line) <= LONGEST), lines[-1])
+
+
+def headline(ending: Ending, short: bool = False) -> str:
+    """How a run ended, in one line: how far it got, which rank, and why; if ``short`` with the name of the cause."""
     if not ending.failed:
         if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
             return tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
         return tr(_STATES[ending.state])
     if ending.signature == DATA_USED_UP and ending.step is not None:
         return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
-    cause = _who(ending) + word("failures", ending.family)
+    cause = word("failure_names", ending.family) if short else _who(ending) + word("failures", ending.family)
     if ending.step is None:
         return tr("failed: {cause}", cause=cause)
     if ending.planned_steps is None:
@@ -203,7 +226,7 @@ def _attempts(ending: Ending) -> list[str]:
 
 
 def _quoted_line(line: FailureLine, several: bool) -> str:
-    return tr("{place}: {text}", place=_place(line, several), text=line.text)
+    return tr("{place}: {text}", place=_place(line, several), text=_REPEATED.sub(r"\1 ", line.text))
 
 
 def _place(line: FailureLine, several: bool) -> str:

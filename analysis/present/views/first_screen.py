@@ -5,13 +5,13 @@ A row that cannot be computed is left out; one row names the flags that would gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak, nominal_peak
 from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
-from analysis.present.views.ending import ending_clause, error_clauses, failure
+from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
@@ -30,8 +30,6 @@ FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 SAME_RUN = 0.003
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
-# The longest answer in one line.
-LONGEST = 100
 
 
 def first_screen(run: Run) -> list[Part]:
@@ -61,31 +59,37 @@ def rows(run: Run) -> Iterator[ScreenRow]:
 
 
 def quiet_line(run: Run) -> str:
-    """The answer in one line of at most LONGEST columns; ``--json`` is for programs."""
+    """The answer in one line of at most LONGEST columns, figures before the ending; ``--json`` is for programs."""
     rate, n = shown_rate(run), len(ranked_warnings(run))
-    values = [
-        ending_clause(run),
-        tr("{time}/step", time=step_time(rate["step_time_ms"])) if rate["step_time_ms"] is not None else "",
-        tr("{n} tokens/s/p", n=three(rate[TOKENS])) if rate[TOKENS] is not None else "",
-        tr("{n} TFLOP/s/p", n=three(rate[TFLOPS])) if rate[TFLOPS] is not None else "",
-        tr("MFU {share}", share=percent_of_peak(rate["mfu"])) if rate["mfu"] is not None else "",
-        tr("goodput {share}", share=percent(run.analysis.goodput or 0.0)) if _has_goodput(run) else "",
-        tr("short run") if run.short else "",
-        (tr("1 warning") if n == 1 else tr("{n} warnings", n=n)) if n else "",
-    ]
-    text = tr(", ").join(value for value in values if value)
-    return _within(run.name, text)
+    # Each with how early it is left out where the line is too long.
+    values = (
+        (0, tr("{time}/step", time=step_time(rate["step_time_ms"])) if rate["step_time_ms"] is not None else ""),
+        (2, tr("{n} tokens/s/p", n=three(rate[TOKENS])) if rate[TOKENS] is not None else ""),
+        (6, tr("{n} TFLOP/s/p", n=three(rate[TFLOPS])) if rate[TFLOPS] is not None else ""),
+        (1, tr("MFU {share}", share=percent_of_peak(rate["mfu"])) if rate["mfu"] is not None else ""),
+        (4, tr("goodput {share}", share=percent(run.analysis.goodput or 0.0)) if _has_goodput(run) else ""),
+        (3, tr("short run") if run.short else ""),
+        (0, short_ending(run)),
+        (5, (tr("1 warning") if n == 1 else tr("{n} warnings", n=n)) if n else ""),
+    )
+    return _within(run.name, [(dropped, text) for dropped, text in values if text])
 
 
-def _within(name: str, text: str) -> str:
-    """The line, with the middle of a long name left out, and with the last of the text where that is not enough."""
-    from rich.cells import cell_len, set_cell_size
+def _within(name: str, values: Sequence[tuple[int, str]]) -> str:
+    """The line with the whole name: what matters least is left out first. A name longer than that keeps its end."""
+    from rich.cells import cell_len
 
-    room = max(LONGEST - cell_len(text) - 2, 12)
-    if len(name) > room:
-        name = f"{name[: room // 2 - 1]}…{name[-(room - room // 2) :]}"
-    line = tr("{name}: {text}", name=name, text=text)
-    return line if cell_len(line) <= LONGEST else set_cell_size(line, LONGEST - 1).rstrip() + "…"
+    for limit in range(6, -1, -1):
+        text = tr(", ").join(text for dropped, text in values if dropped <= limit)
+        if cell_len(line := _line(name, text)) <= LONGEST:
+            return line
+    while cell_len(_line(f"…{name}", text)) > LONGEST and name:
+        name = name[1:]
+    return _line(f"…{name}", text)
+
+
+def _line(name: str, text: str) -> str:
+    return tr("{name}: {text}", name=name, text=text) if text else name
 
 
 # Rates.
@@ -188,7 +192,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
         return _printed_mfu(run)
-    clauses = _hfu(run, rate)
+    clauses = [*_hfu(run, rate), *_unlike_formula(rate)]
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
         clauses.append(tr("{low} at least: document lengths unknown", low=percent(packed["low"])))
@@ -212,6 +216,14 @@ def _printed_mfu(run: Run) -> ScreenRow | None:
     share = tr("the printed TFLOP/s over the peak {peak}", peak=three(of_device.peak))
     of_log = tr("the log prints {value}", value=percent(printed.median))
     return ScreenRow(tr("MFU"), percent_of_peak(of_device.value), [share, f"{of_log} {by_other}"])
+
+
+def _unlike_formula(rate: Mapping[str, Any]) -> list[str]:
+    """Why MFU is another share of the peak than TFLOP/s, where it is."""
+    of_formula = rate["peak_utilization"]
+    if of_formula is None or percent_of_peak(of_formula) == percent_of_peak(rate["mfu"]):
+        return []
+    return [tr("FLOPs of the real model, not the formula")]
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:

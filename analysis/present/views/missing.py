@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from analysis.model.catalogue import catalogued
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
+from analysis.present.words import word
 from analysis.run.run import Run
 from logparse.findings import Note
 from logparse.language import msg, tr
@@ -45,6 +46,8 @@ def missing_clauses(run: Run) -> list[str]:
     figures = list(dict.fromkeys(_figures(run)))
     if not figures:
         return []
+    if data := _data_without_tokens(run):
+        return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
     if run.analysis.rate("all_steps")["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
         return [_no_time(run)]
     uncounted = [tr("MFU"), tr("HFU")] if any(code in notes for code in NOT_COUNTED) else []
@@ -83,6 +86,23 @@ def _settings(run: Run) -> list[str]:
     known = all(getattr(shape, name) is not None for name in SIZES)
     found = list(dict.fromkeys(names))
     return found if known and len(found) <= MOST_NAMED and all(name in SETTINGS for name in found) else []
+
+
+def _data_without_tokens(run: Run) -> str | None:
+    """What the run trains on, where that has no tokens."""
+    return next((note.fields["data"] for note in run.notes if note.code == "no_tokens"), None)
+
+
+def _of_samples(run: Run) -> list[str]:
+    """What is missing of the step time and of the samples per second, with the flags that give it."""
+    rate, notes = run.analysis.rate("all_steps"), {note.code: note for note in run.notes}
+    if rate["samples_per_second_per_device"] is not None:
+        return []
+    sizes = notes["rate_lacks_sizes"].fields["flags"] if "rate_lacks_sizes" in notes else []
+    names = _unknown(notes["samples_rate_not_computed"]) if "samples_rate_not_computed" in notes else []
+    flags = dict.fromkeys([*sizes, *filter(None, map(flag_of, names))])
+    figure = tr("step time") if rate["step_time_ms"] is None else tr("samples/s/p")
+    return [tr("{figures}: pass {flags};", figures=figure, flags=" ".join(flags))] if flags else []
 
 
 def _figures(run: Run) -> Iterator[str]:

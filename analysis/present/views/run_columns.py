@@ -45,7 +45,7 @@ def shown_columns() -> tuple[Shown, ...]:
     tokens = named(BY_COLUMN[TOKENS])
     return (
         Shown("model", tr("model"), _model, prose=True, shared=_model),
-        Shown("device", tr("device"), _device, prose=True, shared=_device),
+        Shown("device", tr("device"), _device, prose=True, shared=_peak_of),
         Shown("world_size", tr("devices"), _devices, shared=lambda row: devices(_devices(row))),
         Shown(ENDING, tr("ending"), ending_of, prose=True, shared=ending_of),
         Shown("steps", tr("steps"), _steps, shared=lambda row: tr("{n} steps", n=_steps(row))),
@@ -93,6 +93,11 @@ def _device(row: Row) -> str:
     if row["device"] == BY_HAND:
         return f"{row['peak_tflops_per_second']:g} TFLOP/s"
     return tr(row["device"]) if row["device"] else UNKNOWN
+
+
+def _peak_of(row: Row) -> str:
+    """Not that all runs are on it: --hw is the same for all, and a log may name another device."""
+    return _device(row) if row["device"] == BY_HAND else tr("peak of {device}", device=_device(row))
 
 
 def _devices(row: Row) -> str:

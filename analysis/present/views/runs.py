@@ -25,14 +25,21 @@ ROOM, NARROW, BETWEEN = 120, 80, 1
 
 
 def compose_runs(
-    runs: pl.DataFrame, overheads: pl.DataFrame, everything: pl.DataFrame, failed: int = 0, price: float | None = None
+    runs: pl.DataFrame,
+    overheads: pl.DataFrame,
+    everything: pl.DataFrame,
+    failed: Sequence[str] = (),
+    price: float | None = None,
 ) -> list[Part]:
-    """The chosen ``runs`` of ``everything``, and their ``overheads``, at a ``price`` of a device-hour."""
+    """The chosen ``runs`` of ``everything``, and their ``overheads``, at a ``price`` of a device-hour.
+
+    ``failed`` names the logs that could not be read.
+    """
     of = len(everything)
     title = counted(of) if len(runs) == of else tr("{n} of {of} runs", n=len(runs), of=of)
     return [
         Heading(title, "title"),
-        *([Sentence(tr("could not be read: {n}", n=failed), "warning")] if failed else []),
+        *([Sentence(_unread(failed), "warning")] if failed else []),
         *outlying_runs(everything, runs),
         *_table(runs),
         *totals(runs, overheads, price),
@@ -40,6 +47,11 @@ def compose_runs(
         *_worst(runs),
         *_marks(runs),
     ]
+
+
+def _unread(names: Sequence[str]) -> str:
+    """How many logs could not be read, and which."""
+    return tr("could not be read: {n} ({names})", n=len(names), names=some(names, most=4))
 
 
 def counted(runs: int) -> str:

@@ -117,6 +117,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "first5": _first(5),
     "some": some,
     "ranges": ranges,
+    "rows": lambda n: tr("1 row") if n == 1 else tr("{n} rows", n=f"{n:,}"),
     "spans": lambda spans: tr(" and ").join(tr("{low} to {high}", low=f"{a:,}", high=f"{b:,}") for a, b in spans),
     "span": span,
     "clock": _clock_span,

@@ -194,10 +194,26 @@ def test_the_gate_of_a_night_says_what_failed(place, tmp_path):
 
 def test_the_gate_of_two_sides_has_a_case_for_a_failed_run(place, tmp_path):
     arguments = ("--baseline", "logs/n0.log", "--candidate", "mixed/memory.log", "-o", str(tmp_path / "g"))
-    failed = document(place, "gate", *arguments)["failed"]
-    assert failed["candidate"][0]["ending"]["family"] == "device_memory"
+    whole = document(place, "gate", *arguments, code=1)
+    assert whole["verdict"] == "crashed"
+    assert whole["failed"]["candidate"][0]["ending"]["family"] == "device_memory"
     cases = {case.get("name"): case for case in ElementTree.parse(tmp_path / "g/junit.xml").iter("testcase")}
-    assert "memory did not complete" in (cases["ending"].findtext("system-out") or "")
+    assert "memory did not complete" in (cases["ending"].find("failure").get("message") or "")
+
+
+def test_a_failed_baseline_or_a_failure_after_the_last_step_does_not_fail_the_gate(place, tmp_path):
+    whole = document(place, "gate", "--baseline", "mixed/memory.log", "--candidate", "logs/n0.log")
+    assert whole["verdict"] != "crashed"
+    failing(tmp_path / "late.log", 31, CASCADE)
+    text = (tmp_path / "late.log").read_text()
+    (tmp_path / "late.log").write_text(re.sub(r"(iteration +\d+/ +)500", r"\g<1> 30", text))
+    whole = document(place, "gate", "--baseline", "logs/n0.log", "--candidate", str(tmp_path / "late.log"))
+    assert whole["verdict"] != "crashed"
+
+
+def test_the_gate_of_two_sides_names_the_crash_first(place):
+    text = output(place, "gate", "--baseline", "logs/n0.log", "--candidate", "mixed/memory.log", code=1)
+    assert text.startswith("verdict: crashed")
 
 
 @pytest.fixture(scope="module")

@@ -322,7 +322,7 @@ def test_what_differs_and_what_is_unknown_have_remedies_of_their_own(tmp_path):
     assert "num_layers are not known" in refused
     assert "remove the recorded runs and record them again" in refused
     assert "give what is missing in the log" not in refused
-    assert refused.rstrip().endswith("or accept it: --allow seq_length --allow unknown")
+    assert refused.rstrip().endswith("or accept it: --allow seq_length,unknown")
 
 
 WRONG = [

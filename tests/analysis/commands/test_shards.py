@@ -171,7 +171,7 @@ def test_charts_of_the_only_run_have_no_folder(logs, tmp_path):
 def test_people_are_shown_what_one_call_shows(logs, out, tmp_path, options):
     merged = run_logparse("merge", "out", *options, cwd=tmp_path)
     assert merged.stdout == analyze(logs, *options).stdout
-    assert f"{'3 of 4' if options else '4'} runs\n! could not be read: 2\n" in merged.stdout
+    assert f"{'3 of 4' if options else '4'} runs\n! could not be read: 2 (1-rubbish, 5-empty)\n" in merged.stdout
     for name in ("runs.csv", "index.html"):
         assert (out / name).is_file()
 

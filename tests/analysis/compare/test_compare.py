@@ -1,6 +1,7 @@
 """Comparing: what must be equal, what changed, how the losses agree."""
 
 import json
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -342,3 +343,16 @@ def test_exit_codes_of_wrong_sides(tmp_path):
     assert run_logparse("compare", "a.log", "empty.log", cwd=tmp_path).returncode == 3
     assert run_logparse("compare", "a.log", "gone.log", cwd=tmp_path).returncode == 2
     assert run_logparse("compare", "a.log", "release=x", cwd=tmp_path).returncode == 2
+
+
+def test_sides_that_are_not_comparable_get_the_reason_first_and_no_statistics(tmp_path):
+    write_run(tmp_path / "a.log", 1, steps=30)
+    write_run(tmp_path / "b.log", 2, steps=30, global_batch_size=64, seq_length=8192)
+    done = run_logparse("compare", "a.log", "b.log", cwd=tmp_path)
+    title, reason = done.stdout.splitlines()[:2]
+    assert title == "no verdict: not comparable"
+    assert reason.startswith("! the two sides differ in ")
+    for noise in ("threshold:", "one side only", "noise between runs", "differences that may explain it"):
+        assert noise not in done.stdout
+    (flags,) = re.findall(r"or accept it: --allow ([\w,]+)$", done.stderr, re.MULTILINE)
+    assert run_logparse("compare", "a.log", "b.log", "--allow", flags, cwd=tmp_path).returncode == 0

@@ -11,7 +11,8 @@ from analysis.present.console import make_console
 from analysis.present.numbers import about_range
 from analysis.present.parts import RunTitle, ScreenRows
 from analysis.present.terminal import print_parts
-from analysis.present.views.first_screen import LONGEST, first_screen, quiet_line
+from analysis.present.views.ending import LONGEST
+from analysis.present.views.first_screen import first_screen, quiet_line
 from analysis.present.views.title import extent, who
 from analysis.run.self_checks import broken_by
 from logparse import analyze
@@ -201,3 +202,10 @@ def test_a_range_of_long_times_has_its_unit_once(low, high, english, chinese):
         assert about_range(low, high) == english
     with speaking("zh"):
         assert about_range(low, high) == chinese
+
+
+def test_the_screen_says_why_mfu_is_another_share_of_the_peak_than_the_formula():
+    log = "fixtures/megatron/core-v0.12-llama2-7b/run.log"
+    told = "FLOPs of the real model, not the formula"
+    assert told in run_logparse("analyze", log, "--hw", "910b3", cwd=ROOT).stdout
+    assert told not in run_logparse("analyze", log, "--hw", "910b3", "--formula", "megatron-current", cwd=ROOT).stdout

@@ -2,16 +2,19 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 from helpers import PROGRAM, ROOT, megatron_line, run_logparse, run_process
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from analysis.present.markdown import markdown
 from analysis.present.parts import Sentence, Table
 from analysis.present.terminal import BARS, sparkline
+from analysis.present.views.ending import LONGEST
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -80,10 +83,10 @@ def test_quiet_is_one_line_for_each_run_and_nothing_beside_it(tmp_path):
     done = run_logparse("analyze", "--each", LOG, LOG, "-q", "--hw", "910b3", "-o", "out", "--no-charts", cwd=tmp_path)
     first, second = done.stdout.splitlines()
     name = Path(LOG).parent.name
-    figures = "5.01 s/step, 3,270 tokens/s/p, 149 TFLOP/s/p, MFU 47.5 %, goodput 78.4 %, 1 warning"
+    figures = "5.01 s/step, 3,270 tokens/s/p, MFU 47.5 %, goodput 78.4 %, 1 warning"
     assert first.endswith(f": {figures}")
     assert second.endswith(f": {figures}")
-    assert (first[:5], first != second) == (name[:5], True)
+    assert (first.split(":")[0], second.split(":")[0]) == (name, f"{name}-2")
     assert done.stderr == ""
     assert (tmp_path / "out" / "steps.parquet").exists()
 
@@ -198,6 +201,42 @@ def test_number_type_in_the_file(tmp_path):
 
 def test_warm_up_comes_with_its_evidence(tmp_path):
     shown = " ".join(run_logparse("analyze", LOG, "-v", cwd=tmp_path).stdout.split())
-    assert "- warm-up: 1 rows of start 1, up to 21,873 ms (median afterwards 5,009 ms)" in shown
+    assert "- warm-up: 1 row of start 1, up to 21,873 ms (median afterwards 5,009 ms)" in shown
     given = run_logparse("analyze", LOG, "-v", "--warmup", "3", cwd=tmp_path).stdout
     assert "- warm-up: the first 3 rows of each start (--warmup)" in given
+
+
+def test_quiet_and_verbose_exclude_each_other(tmp_path):
+    done = run_logparse("analyze", LOG, "-q", "-v", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--quiet and --verbose exclude each other" in done.stderr
+
+
+def test_quiet_keeps_the_whole_name_and_leaves_out_figures(tmp_path):
+    name = "a-long-name-of-a-run-on-64-nodes-with-all-of-its-settings-in-it"
+    shutil.copy(ROOT / LOG, tmp_path / f"{name}.log")
+    (line,) = run_logparse("analyze", f"{name}.log", "-q", "--hw", "910b3", cwd=tmp_path).stdout.splitlines()
+    assert line == f"{name}: 5.01 s/step, MFU 47.5 %"
+
+
+def test_quiet_shows_figures_before_the_ending(tmp_path):
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    (tmp_path / "run.log").write_text("".join(megatron_line(step) + "\n" for step in range(1, 31)) + error)
+    (line,) = run_logparse("analyze", "run.log", "-q", "--hw", "910b3", cwd=tmp_path).stdout.splitlines()
+    assert re.match(r"run: 1\.00 s/step, .*failed at step 30 of [\d,]+: device memory", line)
+    (line,) = run_logparse("diagnose", "run.log", "-q", cwd=tmp_path).stdout.splitlines()
+    assert line.startswith("run: failed at step 30 of ")
+    assert line.endswith(": out of device memory, line 31")
+    assert cell_len(line) <= LONGEST
+
+
+def test_a_binary_file_named_as_a_log_is_named_among_the_unreadable(tmp_path):
+    (tmp_path / "logs").mkdir()
+    for name in ("a", "b"):
+        shutil.copy(ROOT / LOG, tmp_path / f"logs/{name}.log")
+    (tmp_path / "logs/bin.log").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "logs/weights.bin").write_bytes(bytes(range(256)) * 20)
+    done = run_logparse("analyze", "--each", "logs", "--hw", "910b3", cwd=tmp_path)
+    assert "! could not be read: 1 (bin)" in done.stdout
+    assert "peak of Ascend" in done.stdout
+    assert (done.returncode, "not a text file: logs/bin.log" in done.stderr) == (2, True)
