@@ -1,6 +1,8 @@
 """T5X, Scenic, Flax examples and others with clu's writer: ``[1000] learning_rate=0.01, loss=2.31, timing/steps_per_second=3.41``.
 
 The rate is the mean since the line before. absl's stamp has no year and is not read. Tokens per second are of all devices.
+
+Source: google/CommonLoopUtils, clu/metric_writers/logging_writer.py; google-research/t5x, t5x/trainer.py.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample

@@ -2,6 +2,8 @@
 
 Iterations count from 0. ``time`` is the mean of the iterations since the line before, in 0.5 and earlier (without ``last_time``)
 since the start, so that a slow one is seen little. Evaluation and saves are not in it. The stamp has no year and is not read.
+
+Source: facebookresearch/detectron2, detectron2/utils/events.py.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample

@@ -3,6 +3,8 @@
 ``current step time`` is the mean of the steps since the record before, in seconds, a save included; ``overall`` values are
 since the start and are not read. The lines of the loss and the learning rate are not read either: their words are on the
 step lines of most other trainers, which would be read more slowly.
+
+Source: foundation-model-stack/fms-fsdp, fms_fsdp/utils/train_utils.py.
 """
 
 from logparse.formats._base import LogFormat, PairLines, Reading, Sample

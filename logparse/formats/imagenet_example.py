@@ -2,6 +2,8 @@
 
 ``Time`` is that of the last batch, loading data included, and in parentheses the mean of the epoch. Epochs count from 0, batches
 from 0 or, since 2022, from 1.
+
+Source: pytorch/examples, imagenet/main.py.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample

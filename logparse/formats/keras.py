@@ -2,6 +2,8 @@
 
 ``85ms/step`` is the mean of the epoch in whole milliseconds or seconds, in 2.x with the validation at its end. In Keras 3 the
 bar is ``1000/1000 ━━━━━ 85s 85ms/step``. Bars that are not full have a remaining time and are not read. A step is a batch.
+
+Source: keras-team/keras, keras/src/utils/progbar.py.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Sample

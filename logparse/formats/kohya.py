@@ -2,6 +2,8 @@
 
 A step is an update. The bar's clock of whole seconds gives the time, with sampling and saving, or its moving mean where the
 clock gives none. ``avr_loss`` is a mean over an epoch of steps.
+
+Source: kohya-ss/sd-scripts, fine_tune.py and its other scripts.
 """
 
 from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Name, Sample, SettingSentence

@@ -2,6 +2,8 @@
 
 ``wps`` is tokens of one device per second, the mean since the line before, and ``flops`` follows from it, both of three
 digits; ``iter`` is the last pass alone. The logger's clock of whole seconds since the start gives the time.
+
+Source: facebookresearch/lingua, apps/main/train.py.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample

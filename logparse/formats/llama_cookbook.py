@@ -2,6 +2,8 @@
 
 The bar counts updates of the weights, the words before it passes. Its clock of whole seconds begins again with each epoch
 and gives the time, or its moving mean where the clock gives none.
+
+Source: meta-llama/llama-recipes, src/llama_cookbook/utils/train_utils.py.
 """
 
 from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Record, Sample

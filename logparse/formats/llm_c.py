@@ -2,6 +2,8 @@
 
 The time is that of the step, evaluation and saving left out; ``tok/s`` is a moving mean over all devices. The MFU is not
 read: it is -100 % on a device that llm.c does not know.
+
+Source: karpathy/llm.c, train_gpt2.cu.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Name, Record, Sample, SettingSentence

@@ -2,6 +2,8 @@
 
 Epochs and iterations count from 0. ``time`` is the mean of the last iterations (20 in most), loading data included, ``loss`` their
 median. An iteration is one pass; with accumulated gradients an update is several.
+
+Source: facebookresearch/mae, util/misc.py.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample

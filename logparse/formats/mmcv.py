@@ -1,6 +1,8 @@
 """mmcv 1.x, of MMDetection 2 and its kin: ``Epoch [1][50/7330]  lr: 1.978e-03, eta: 3:00:00, time: 0.345, data_time: 0.010, memory: 1234, loss: 2.3``.
 
 ``time`` is the mean of the iterations since the line before, loading data included. An iteration is one pass of each device.
+
+Source: open-mmlab/mmcv 1.x, mmcv/runner/hooks/logger/text.py.
 """
 
 from logparse.formats._base import LogFormat, Reading, Record, Sample

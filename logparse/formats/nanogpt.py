@@ -5,6 +5,8 @@ that of the iteration after them. ``mfu`` is a moving mean against an A100, nega
 from 0; one is all passes of an update. llama2.c prints ``120 | loss 4.0863 | lr 1e-4 | 561.94ms | mfu 38.12%``, build-nanogpt
 ``step 12 | loss: 5.9 | lr 3e-4 | norm: 0.8 | dt: 338.80ms | tok/sec: 1547.5``, tokens of all devices. lit-llama's ``time:`` is
 that of one pass and is not read.
+
+Source: karpathy/nanoGPT, train.py.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Record, Sample, SettingSentence

@@ -2,6 +2,8 @@
 
 No time. ``tps`` counts the tokens of the step, which vary, over all devices and over one, so the stamps of whole seconds
 give the time; steps count from 0.
+
+Source: NVIDIA-NeMo/Automodel, nemo_automodel/recipes/llm/train_ft.py.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence

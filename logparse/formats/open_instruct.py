@@ -1,6 +1,8 @@
 """open-instruct, and Accelerate scripts like it: ``03/02/2026 10:20:30 - INFO - __main__ -   Step: 10, LR: 2e-05, Loss: 1.25``.
 
 A step is an update. No time: the stamps, whose month comes first, give it. ``TPS`` is a mean since the start.
+
+Source: allenai/open-instruct, open_instruct/finetune.py.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Sample, SettingSentence

@@ -2,6 +2,8 @@
 
 A step is an update. No time: the clock of whole seconds at the end gives it, or the stamps. Tokens per second are those of
 sources and of targets.
+
+Source: OpenNMT/OpenNMT-py, onmt/utils/statistics.py.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample

@@ -2,6 +2,8 @@
 
 Epochs and batches count from 0. ``batch_cost`` is the mean of the last batches (``log_iter``), loading data included, and
 ``ips`` images/s of one device. The stamp has no year and is not read.
+
+Source: PaddlePaddle/PaddleDetection, ppdet/engine/callbacks.py.
 """
 
 from logparse.formats._base import LogFormat, Reading, Record, Sample

@@ -4,6 +4,8 @@
 mean, and the mean of all its steps once it is full. ``Epoch 0:   5%|▌ | 50/1000 [00:25<08:00, 1.98it/s, loss=7.3, lr=0.0006, REAL
 it/s=2.010, Kt/s=65.80]``: ``REAL it/s`` is of one step, ``Kt/s`` thousands of tokens of all devices. With accumulated gradients
 an update is several of these steps.
+
+Source: BlinkDL/RWKV-LM, RWKV-v4neo/src/trainer.py.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample

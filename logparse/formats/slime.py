@@ -2,6 +2,8 @@
 
 A step is a rollout and all updates made of it, counted from 0; its phases are timers. Losses are on the lines ``step N:``,
 which count updates, and are not read.
+
+Source: THUDM/slime, slime/observability/train_metric_utils.py.
 """
 
 from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence

@@ -2,6 +2,8 @@
 
 Epochs and updates count from 0. ``Time`` is that of the last update, loading data included, and in parentheses the mean of the
 epoch; images/s are of all devices.
+
+Source: huggingface/pytorch-image-models, train.py.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample

@@ -2,6 +2,8 @@
 
 ``ms/batch`` is the mean of the batches since the line before. Transformer-XL prints the step of the run: ``| epoch   1 step      200 |
 200 batches | lr 0.00025 | ms/batch 280.45 | loss  6.80``.
+
+Source: pytorch/examples, word_language_model/main.py.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Record, Sample
