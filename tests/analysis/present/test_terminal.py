@@ -240,3 +240,19 @@ def test_a_binary_file_named_as_a_log_is_named_among_the_unreadable(tmp_path):
     assert "! could not be read: 1 (bin)" in done.stdout
     assert "peak of Ascend" in done.stdout
     assert (done.returncode, "not a text file: logs/bin.log" in done.stderr) == (2, True)
+
+
+def test_a_prefix_that_two_programs_print_is_shown_once(tmp_path):
+    error = "[rank0]:[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    (tmp_path / "run.log").write_text("".join(megatron_line(step) + "\n" for step in range(1, 31)) + error)
+    for command in ("analyze", "diagnose"):
+        shown = run_logparse(command, "run.log", cwd=tmp_path).stdout
+        assert "[rank0]: torch.OutOfMemoryError" in shown
+        assert "[rank0]:[rank0]:" not in shown
+
+
+def test_a_first_row_as_fast_as_the_rest_is_said_to_be_so(tmp_path):
+    (tmp_path / "run.log").write_text("".join(megatron_line(step) + "\n" for step in range(1, 5)))
+    shown = " ".join(run_logparse("analyze", "run.log", "-v", cwd=tmp_path).stdout.split())
+    assert "up to 1,000 ms (median afterwards 1,000 ms)" not in shown
+    assert "1 row of start 1, as fast as later rows (1,000 ms)" in shown
