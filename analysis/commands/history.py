@@ -67,7 +67,7 @@ def list_runs(
 
 
 def show(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Show all data of runs, as JSON: an object for one run, a list for several."""
+    """Show all data of a run, or of several, as JSON."""
     store = open_history(history_place(history), teller())
     events = store.events()
     documents = [_document(store, run_id, events) for run_id in named_runs(store, runs)]

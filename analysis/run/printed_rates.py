@@ -40,7 +40,11 @@ def printed_rates(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> 
             covers = COUNTED if len(counted) else ALL
             name = column.removeprefix(PREFIX)
             printed[name] = LoggedRate(UNITS[column], _median(values), len(values), covers)
-    return (_of_whole_run(settings) if settings is not None else {}) | printed
+    whole = _of_whole_run(settings) if settings is not None else {}
+    # A format can give every row the rate of the whole run, as the only one from which its time follows.
+    return printed | {
+        name: rate for name, rate in whole.items() if name not in printed or printed[name].median == rate.median
+    }
 
 
 def _of_whole_run(settings: pl.DataFrame) -> dict[str, LoggedRate]:

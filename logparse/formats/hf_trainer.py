@@ -80,7 +80,8 @@ FORMAT = LogFormat(
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion(
             "'train_steps_per_second': ",
-            rf"'train_steps_per_second': '?(?P<logged_steps_per_second>{NUMBER})",
+            # 0 is a rate that was not counted.
+            rf"'train_steps_per_second': '?(?!0(?:\.0+)?\b)(?P<logged_steps_per_second>{NUMBER})",
             belongs_to="all",
         ),
         Companion(

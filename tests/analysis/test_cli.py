@@ -486,6 +486,8 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
         "analysis.commands._help",
         "analysis.commands._help_pages",
         "analysis.commands._values",
+        "analysis.project",
+        "analysis.project.choose_language",
         "logparse.__main__",
         "logparse.errors",
         "logparse.language",

@@ -5,7 +5,8 @@ A figure that the log prints is named as the computed one. A figure that no flag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from analysis.model.catalogue import catalogued
 from analysis.model.shape import ModelShape
@@ -48,7 +49,7 @@ def missing_clauses(run: Run) -> list[str]:
         return []
     if data := _data_without_tokens(run):
         return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
-    if run.analysis.rate("all_steps")["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
+    if _known_rate(run)["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
         return [_no_time(run)]
     uncounted = [tr("MFU"), tr("HFU")] if any(code in notes for code in NOT_COUNTED) else []
     if "layers_not_counted" in notes:
@@ -105,10 +106,15 @@ def _of_samples(run: Run) -> list[str]:
     return [tr("{figures}: pass {flags};", figures=figure, flags=" ".join(flags))] if flags else []
 
 
+def _known_rate(run: Run) -> Mapping[str, Any]:
+    """The rate of all steps; where none counts, the steady one."""
+    known = (rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None)
+    return next(known, run.analysis.rate("all_steps"))
+
+
 def _figures(run: Run) -> Iterator[str]:
     """What the first screen would show."""
-    known = (rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None)
-    rate = next(known, run.analysis.rate("all_steps"))
+    rate = _known_rate(run)
     printed = run.printed
     if rate["step_time_ms"] is None:
         yield tr("step time")
