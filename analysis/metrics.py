@@ -67,6 +67,11 @@ class Metric:
     offset: float = 0.0
 
     @property
+    def is_speed(self) -> bool:
+        """Whether it is a time of steps or a rate: less work makes it look better."""
+        return self.unit == "ms" or self.rated
+
+    @property
     def shown_unit(self) -> str:
         """The unit people read it in."""
         return READ_AS.get(self.unit, self.unit)

@@ -87,7 +87,7 @@ def remove(runs: Named, history: HistoryDir = None, lang: options.Language = Non
 
 
 def compact(history: HistoryDir = None, lang: options.Language = None) -> None:
-    """Copy all run summaries into one file to speed up large histories. Safe while other jobs record."""
+    """Pack the run summaries to speed up large histories. Safe while other jobs record."""
     typer.echo(compacted(open_history(history_place(history), teller()).compact()))
 
 

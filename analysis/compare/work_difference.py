@@ -236,6 +236,6 @@ def explain(finding: Finding, less: Sequence[Less]) -> Finding:
 
 def flatters(metric: Metric, less: Sequence[Less]) -> bool:
     """Whether ``metric`` is one of speed, and any of ``less`` makes it look better."""
-    if metric.unit != "ms" and not metric.rated:
+    if not metric.is_speed:
         return False
     return any(one.kind not in COUNTED[metric.unit] for one in less)

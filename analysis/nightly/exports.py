@@ -59,7 +59,7 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
 
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:
-    fails = metric.verdict in judged.failing and (metric.is_new or not judged.only_new)
+    fails = metric.verdict in judged.failing and (metric in job.new_metrics or not judged.only_new)
     shown = judged.suspicious if metric.verdict == "suspicious" else OUTCOMES.get(metric.verdict)
     outcome: Outcome = "failure" if fails else shown
     if judged.strict and metric.verdict == job.verdict == "insufficient data":

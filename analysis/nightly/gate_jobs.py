@@ -53,6 +53,9 @@ LOSSES_READ = 2 * KEPT
 News = Literal["new", "still_open", "cleared"]
 NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
 
+# Metrics show one change from runs so near to each other.
+OF_ONE_CHANGE = 2
+
 
 @dataclass(frozen=True)
 class AcceptedChange:
@@ -115,11 +118,20 @@ class JobVerdict:
         """What changed tonight; None for a job that is as it was, or that has no verdict."""
         if self.verdict is None:
             return None
-        if self.failed or any(metric.is_new for metric in self.metrics):
+        if self.failed or self.new_metrics:
             return "new"
         if self.verdict in ("regression", "less work"):
             return "still_open"
         return "cleared" if any(metric.reason == "cleared" for metric in self.metrics) else None
+
+    @property
+    def new_metrics(self) -> list[MetricNight]:
+        """The metrics that became worse tonight, but for those of a change that is open by another metric."""
+        ids = self.runs["run_id"].to_list()
+        begun = [(metric, ids.index(metric.began)) for metric in self.metrics if metric.began in ids]
+        known = [at for metric, at in begun if metric.is_open and not metric.is_new]
+        of_known = [metric for metric, at in begun if any(abs(at - other) <= OF_ONE_CHANGE for other in known)]
+        return [metric for metric in self.metrics if metric.is_new and metric not in of_known]
 
     @property
     def newest(self) -> Mapping[str, Any]:

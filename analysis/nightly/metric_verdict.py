@@ -22,6 +22,7 @@ Reason = Literal[
     "as_expected",
     "one_night",
     "one_night_better",
+    "confirmed_better",
     "confirmed",
     "confirmed_faster",
     "confirmed_by_less",
@@ -59,9 +60,14 @@ class MetricNight:
     p_family: float | None = None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is a regression, or less work."""
+        return self.verdict in ("regression", "less work")
+
+    @property
     def is_new(self) -> bool:
         """Whether it is a regression, or less work, that no night before had."""
-        return self.verdict in ("regression", "less work") and (self.night is None or self.night.confirmed_for <= 1)
+        return self.is_open and (self.night is None or self.night.confirmed_for <= 1)
 
 
 def judge_newest(
@@ -160,7 +166,10 @@ def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
         return "insufficient data", "learning"
     if night.state == "confirmed":
         news: Reason = "confirmed" if night.confirmed_for == 1 else "still_open"
-        return ("regression", news) if worse else ("suspicious", "confirmed_faster")
+        if worse:
+            return "regression", news
+        # A step that takes longer leaves less room for losses: only a faster one may do less work.
+        return ("suspicious", "confirmed_faster") if metric.is_speed else ("no regression", "confirmed_better")
     if night.state == "drifted":
         return "regression", "drift"
     if night.state == "off":

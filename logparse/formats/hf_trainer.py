@@ -81,7 +81,7 @@ FORMAT = LogFormat(
         Companion(
             "'train_steps_per_second': ",
             # 0 is a rate that was not counted.
-            rf"'train_steps_per_second': '?(?!0(?:\.0+)?\b)(?P<logged_steps_per_second>{NUMBER})",
+            r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)",
             belongs_to="all",
         ),
         Companion(

@@ -8,7 +8,6 @@ from typing import Any
 from analysis.nightly.gate_jobs import JobVerdict, News, verdict_of
 from analysis.nightly.past_nights import JudgedNight
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.job_news import new_metrics
 from analysis.present.words import word
 from logparse.language import some, tr
 from logparse.schema import SCHEMA_VERSION
@@ -52,7 +51,7 @@ def _named(night: JudgedNight, news: News) -> list[JobVerdict]:
 def _what(job: JobVerdict) -> str:
     if job.failed:
         return tr("{job}: {what}", job=job.name, what=word("verdicts", "crashed"))
-    metrics = tr(", ").join(tr(metric.metric.label) for metric in new_metrics(job))
+    metrics = tr(", ").join(tr(metric.metric.label) for metric in job.new_metrics)
     return tr("{job}: {what}", job=job.name, what=metrics)
 
 
@@ -63,7 +62,7 @@ def document(nights: Sequence[JudgedNight], fails: Fails) -> dict[str, Any]:
 
 def _document(night: JudgedNight, fails: Fails) -> dict[str, Any]:
     new = {
-        job.name: ["crashed"] if job.failed else [metric.metric.column for metric in new_metrics(job)]
+        job.name: ["crashed"] if job.failed else [metric.metric.column for metric in job.new_metrics]
         for job in _named(night, "new")
     }
     return {

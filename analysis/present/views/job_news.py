@@ -38,7 +38,7 @@ def new_text(job: JobVerdict) -> str:
     owners = tr(" (owned by {names})", names=", ".join(job.owners)) if job.owners else ""
     if job.failed:
         return tr("new: {job}{owners}: {what}", job=job.name, owners=owners, what=failure(job.failed))
-    what = tr(", ").join(map(_metric, new_metrics(job)[:MOST_METRICS]))
+    what = tr(", ").join(map(_metric, job.new_metrics[:MOST_METRICS]))
     fields = {"job": job.name, "owners": owners, "what": what, "run": run_text(first_bad(job))}
     return tr("new: {job}{owners}: {what} since run {run}", **fields)
 
@@ -57,11 +57,6 @@ def failure(run: LeftOut) -> str:
     """Why the newest run has no numbers to judge."""
     why = tr("; ").join([word("left_out", run.reason), *ending_clauses(run.ending)])
     return tr("the newest run, {name} ({run}), failed: {why}", name=run.name, run=run.run_id[:12], why=why)
-
-
-def new_metrics(job: JobVerdict) -> list[MetricNight]:
-    """The metrics that became worse tonight."""
-    return [metric for metric in job.metrics if metric.is_new]
 
 
 def _metric(metric: MetricNight) -> str:

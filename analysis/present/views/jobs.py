@@ -24,7 +24,7 @@ from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 
 # What needs no sentence of its own.
-QUIET = ("as_expected", "one_night_better", "learning")
+QUIET = ("as_expected", "one_night_better", "confirmed_better", "learning")
 # Jobs that are named in one sentence.
 MOST_NAMED = 5
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.nightly.gate_jobs import JobVerdict, verdict_of
 from analysis.present.views.compare import describe_change
-from analysis.present.views.job_news import MOST_CHANGES, cause_text, first_bad, new_metrics, new_text, url_of
+from analysis.present.views.job_news import MOST_CHANGES, cause_text, first_bad, new_text, url_of
 from analysis.present.views.jobs import news_line, title
 from analysis.present.views.regressions import run_document
 from analysis.present.words import word
@@ -60,7 +60,7 @@ def _document(job: JobVerdict, template: str | None) -> dict[str, Any]:
         "news": job.news,
         "verdict": job.verdict,
         "failed": word("left_out", job.failed.reason) if job.failed else None,
-        "metrics": {m.metric.column: m.night.change if m.night else None for m in new_metrics(job)},
+        "metrics": {m.metric.column: m.night.change if m.night else None for m in job.new_metrics},
         "first_bad": run_document(first_bad(job), template) if job.news == "new" else None,
         "changes": [describe_change(change) for change in job.changes[:MOST_CHANGES]],
     }

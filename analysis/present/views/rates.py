@@ -23,7 +23,7 @@ def rates_table(run: Run) -> Table:
             TIME.text(row["step_time_ms"]),
             "-" if run.short else interval_text(row["step_time_low_ms"], row["step_time_high_ms"]),
             *(cell_of(metric, row, run.analysis) for metric in RATED),
-            f"{row['steps']:,}",
+            "-" if row["steps"] is None else f"{row['steps']:,}",
         )
         for row in run.rates.iter_rows(named=True)
     ]

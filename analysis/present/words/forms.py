@@ -112,6 +112,13 @@ TRANSLATED = (
     msg("Ascend 910B (A2; SKU unknown)"),
     msg("Ascend 910C die (A3; SKU unknown)"),
 )
+
+
+def _said(texts: str | Sequence[str]) -> str:
+    """A text, or several, in the language in use."""
+    return tr(texts) if isinstance(texts, str) else tr(", ").join(map(tr, texts))
+
+
 FORMS: Mapping[str, Callable[[Any], str]] = {
     "first3": _first(3),
     "first5": _first(5),
@@ -132,7 +139,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     # What is computed where no step has settled; nothing where no update was kept.
     "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
     "gb": lambda size: f"{size / 1e9:,.2f}",
-    "said": lambda text: tr(str(text)),
+    "said": _said,
     "range": range_of,
     "ordinal": ordinal,
     "name": lambda path: PurePath(path).name,

@@ -20,7 +20,7 @@ from logparse.errors import UsageError
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 # Two jobs; the first is 10 % slower on nights 8 to 11 and recovers.
-SLOW, NIGHTS = range(8, 12), 15
+SLOW, NIGHTS = range(8, 12), 17
 POLICY = """history = "h"
 [gate]
 run_url = "https://ci.example.com/{build}?run={run_id}"
@@ -57,7 +57,7 @@ def gate(place, *arguments, code=0):
 def test_a_night_of_the_past_is_judged_as_it_was(place):
     verdicts = {
         night: json.loads(gate(place, "--as-of", f"{day(night)}", "--json", code=code))
-        for night, code in ((8, 0), (9, 1), (11, 1), (14, 0))
+        for night, code in ((8, 0), (9, 1), (11, 1), (16, 0))
     }
     assert [v["verdict"] for v in verdicts.values()] == ["suspicious", "regression", "regression", "no regression"]
     first = next(job for job in verdicts[9]["jobs"] if job["name"] == "first")
@@ -65,18 +65,18 @@ def test_a_night_of_the_past_is_judged_as_it_was(place):
 
 
 def test_a_backtest_is_one_row_a_night(place):
-    text = gate(place, "--backtest", f"{day(6)}..{day(14)}")
-    assert text.startswith("backtest of 9 nights\nnights that fail the gate: ")
-    nights = json.loads(gate(place, "--backtest", f"{day(6)}..{day(14)}", "--json"))["nights"]
-    assert [night["day"] for night in nights] == [f"{day(n)}" for n in range(6, 15)]
+    text = gate(place, "--backtest", f"{day(6)}..{day(16)}")
+    assert text.startswith("backtest of 11 nights\nnights that fail the gate: ")
+    nights = json.loads(gate(place, "--backtest", f"{day(6)}..{day(16)}", "--json"))["nights"]
+    assert [night["day"] for night in nights] == [f"{day(n)}" for n in range(6, 17)]
     told = {night["day"]: night for night in nights}
     assert list(told[f"{day(9)}"]["new"]) == ["first"]
     assert [n["fails"] for n in nights][:3] == [False, False, False]
     assert told[f"{day(10)}"]["still_open"] == ["first"]
     assert sum("first" in night["cleared"] for night in nights) == 1
-    once = json.loads(gate(place, "--backtest", f"{day(6)}..{day(14)}", "--json", "--fail-on", "new"))["nights"]
+    once = json.loads(gate(place, "--backtest", f"{day(6)}..{day(16)}", "--json", "--fail-on", "new"))["nights"]
     assert [night["day"] for night in once if night["fails"]] == [f"{day(9)}"]
-    assert "| night | verdict |" in gate(place, "--backtest", f"{day(6)}..{day(14)}", "--markdown")
+    assert "| night | verdict |" in gate(place, "--backtest", f"{day(6)}..{day(16)}", "--markdown")
 
 
 def test_each_night_is_judged_as_the_gate_judged_it(place):

@@ -253,5 +253,5 @@ def test_forty_lines_without_v(tmp_path):
     short, long = (run_logparse("trend", "--history", "h", *more, cwd=tmp_path) for more in ([], ["-v"]))
     assert len(short.stdout.splitlines()) <= 40
     assert "more series; -v shows all" in short.stderr
-    assert short.stdout.splitlines()[2].startswith("! +")
+    assert short.stdout.splitlines()[1].startswith("! +")
     assert len(long.stdout.splitlines()) > 80

@@ -3,6 +3,7 @@
 import pytest
 
 from analysis.present.views.first_screen import rows
+from analysis.present.views.rates import rates_table
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 
@@ -40,3 +41,4 @@ def test_the_runtime_of_the_training_gives_its_mean_step_time(tmp_path):
     assert (run.goodput, run.overheads) == (None, ())
     time = next(row for row in rows(run) if row.label == "step time")
     assert time.clauses == ["mean of the training, with evaluations and saves"]
+    assert rates_table(run).rows[0][-1] == "-"
