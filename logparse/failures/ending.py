@@ -212,12 +212,17 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
         own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
-            without_caught([hit for hit in own if hit.line > (seen or 0)]),
+            without_caught([hit for hit in own if _is_after(hit, seen or 0)]),
             first,
             None if after is None else after - 1,
             step,
             seen,
         )
+
+
+def _is_after(hit: Hit, line: int) -> bool:
+    """Whether no step refutes ``hit``: it is after the last ``line`` with one, or on it after the bar."""
+    return hit.line > line or (hit.line == line and hit.after_bar)
 
 
 def _any_between(lines: Sequence[int], first: int, after: int) -> bool:
@@ -238,7 +243,7 @@ def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -
         for hit in map(_with_rank_of_file(source), hits):
             clock = hit.clock if hit.clock is not None else clock
             old = progress.last_clock is not None and 0 < clock < progress.last_clock
-            if hit.line > seen and attempts[source] == latest and not (old and not seen):
+            if _is_after(hit, seen) and attempts[source] == latest and not (old and not seen):
                 kept.append((clock or float("inf"), number, hit.line, hit))
     kept.sort(key=lambda row: row[:3])
     stepped = None if progress.step is None else 0

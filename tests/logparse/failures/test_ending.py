@@ -95,6 +95,18 @@ def test_the_launchers_report_gives_rank_host_and_code(tmp_path):
     assert (ending.rank, ending.host) == (2, None)
 
 
+BAR = "  2%|▏   | {}/620 [01:07<50:20,  4.98s/it]"
+
+
+def test_an_error_after_the_last_bar_is_not_refuted_by_it(tmp_path):
+    loss = "{'loss': 0.85, 'grad_norm': 4.8, 'learning_rate': 1.4e-05, 'epoch': 0.16}"
+    before = [loss, BAR.format(12)]
+    error = f"{BAR.format(13)}[rank3]: {OOM}"
+    ending = diagnosed(tmp_path, *before, error, BAR.format(13))
+    assert (ending.family, ending.line, ending.rank, ending.step) == ("device_memory", 3, 3, 13)
+    assert diagnosed(tmp_path, *before, f"{error}\r{BAR.format(14)}", BAR.format(15)).state == "cut_off"
+
+
 def test_the_steps_are_counted(tmp_path):
     ending = diagnosed(tmp_path, f"[rank3]: {OOM}", before=megatron_log())
     assert (ending.state, ending.step, ending.planned_steps, ending.rank) == ("failed", 6, 500, 3)
