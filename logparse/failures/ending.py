@@ -14,7 +14,7 @@ import polars as pl
 import regex
 
 from logparse.failures.novelty import novel_lines
-from logparse.failures.precedence import cause_of, without_caught
+from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, progress_of
 from logparse.failures.rank_times import RANK_TIMES
@@ -33,6 +33,8 @@ ORDER = ("finding", "explains", "consequence")
 NOVEL = "novel"
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
+# Signatures of lines that need not be about the same failure.
+_DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
 _STATES = {
     "time_limit": "time_limit",
     "preempted": "preempted",
@@ -337,6 +339,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
 def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
     """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
     rank, local, host, code = _block(hits)
+    if rank is None and cause.rank is None:
+        rank, host = _named_with(cause, hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
@@ -347,6 +351,20 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
         cause.host or host,
         cause.code if cause.code is not None else code,
     )
+
+
+def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
+    """The only rank that a near line of the same signature names, and its host: several lines report one failure."""
+    same = [
+        hit
+        for hit in hits
+        if hit.meaning.signature == cause.meaning.signature
+        and hit.rank is not None
+        and is_near(cause, hit)
+        and (cause.host is None or hit.host in (None, cause.host))
+    ]
+    known = {(hit.rank, hit.host) for hit in same if cause.meaning.signature not in _DIFFERENT}
+    return next(iter(known)) if len(known) == 1 else (None, None)
 
 
 def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:

@@ -27,6 +27,14 @@ _CHECKPOINT = {"family": "checkpoint", "grade": "supported", "remedy": "exceptio
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
+# Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
+# "(PID:7, Device:3, RankID:3)". A rank inside a sentence is another one.
+_OWN_RANK = regex.compile(
+    r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+):"
+    r"|\bRankID:(?P<rank>\d+)\)"
+)
+# torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
+_HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
 # A traceback that is printed as a list of Python; its last part is the exception.
 _LISTED = regex.compile(
     r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
@@ -83,7 +91,7 @@ def find_hits(block: TextBlock) -> list[Hit]:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
     read = (_read(block.source, number, text) for number, text in numbered)
-    return list(_judged_by_context([hit for hit in read if hit is not None]))
+    return list(_judged_by_context(_with_rank_above([hit for hit in read if hit is not None])))
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
@@ -140,9 +148,10 @@ def _hit(
 ) -> Hit:
     signature, match = found
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
-    code = exit_code(groups.get("code"), groups.get("sig") if groups.get("sig", "").isdigit() else None)
+    code = exit_code(groups.get("code"), groups.get("sig"))
     torn = rank_before(text, max(0, text.find(match[0])))
-    rank = groups.get("rank") or groups.get("task")
+    own = _OWN_RANK.search(message)
+    rank = groups.get("rank") or groups.get("task") or (own["rank"] if own and len(own["rank"]) < NO_RANK else None)
     return Hit(
         source,
         number,
@@ -162,6 +171,19 @@ def _hit(
 
 def _first_number(*values: int | str | None) -> int | None:
     return next((int(value) for value in values if value is not None), None)
+
+
+def _with_rank_above(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` in which messages of CANN have the rank of torch_npu's line above them."""
+    head: Hit | None = None
+    ranked = []
+    for hit in hits:
+        if hit.meaning.signature == _HEAD_OF_CANN and "RankID:" in hit.text:
+            head = hit
+        elif head is not None and hit.line - head.line <= BELOW_HEAD and hit.rank is None and _CODE.search(hit.text):
+            hit = replace(hit, rank=head.rank)
+        ranked.append(hit)
+    return ranked
 
 
 def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:

@@ -108,6 +108,9 @@ def _who(ending: Ending) -> str:
         return tr("rank {rank} ({host}), ", rank=ending.rank, host=ending.host)
     if ending.rank is not None:
         return tr("rank {rank}, ", rank=ending.rank)
+    if ending.local_rank is not None:
+        local = tr("local rank {rank}", rank=ending.local_rank)
+        return tr("{rank} ({host}), ", rank=local, host=ending.host) if ending.host else tr("{rank}, ", rank=local)
     return tr("{host}, ", host=ending.host) if ending.host else ""
 
 
@@ -180,7 +183,8 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
     rows = _rows(tr("  suspects"), [_suspect(suspect) for suspect in ending.suspects])
     if not rows and ending.ranks_compared > 1:
         rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
-    if ending.same_on > 1:
+    # Of a node that failed, all ranks report it, with any settings.
+    if ending.same_on > 1 and ending.family != "node":
         text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
         rows.append(ScreenRow(tr("  ranks"), "", [text]))
     if ending.data_share is not None and ending.bound == "data":
