@@ -79,7 +79,7 @@ class Ending:
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
     cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step.
+    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link: ``host`` reports it.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -108,6 +108,7 @@ class Ending:
     repeated: int = 1
     restart_helps: bool | None = None
     lines_of_failure: int = 0
+    peer: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -333,6 +334,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         evidence,
         same_on=_same_on(cause, part.hits) if cause.role == "root" else 0,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
+        peer=cause.fields.get("peer"),
     )
 
 
@@ -422,6 +424,9 @@ def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
     if hit is None:
         return Attempt(part.first_line, part.last_line, part.step, state, "unknown", *(None,) * 5)
     rank, _, host, _ = _attributed(hit, part.hits)
+    if "peer" in hit.fields:
+        # Either end of the link may have failed.
+        host = None
     if hit.role == "explains" or _same_on(hit, part.hits) > 1:
         # Which rank prints a message first that several print is chance.
         rank, host = None, None

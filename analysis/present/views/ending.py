@@ -101,6 +101,9 @@ def headline(ending: Ending, short: bool = False) -> str:
 
 def _who(ending: Ending) -> str:
     """The rank and the host of the cause, as far as they are known, with what parts them from the cause."""
+    if ending.peer is not None:
+        ends = [end for end in (ending.host, ending.peer) if end is not None]
+        return tr("link of {ends}, ", ends=tr(" and ").join(ends))
     if ending.same_on > 1:
         # Which of them prints it first is chance.
         return tr("{n} ranks, ", n=ending.same_on)

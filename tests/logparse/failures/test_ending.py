@@ -140,6 +140,15 @@ def test_another_line_of_the_same_failure_names_the_rank(tmp_path):
     assert (ending.rank, ending.host) == (None, "n7")
 
 
+def test_a_link_that_failed_has_two_ends(tmp_path):
+    link = "NCCL WARN NET/IB : Got completion from peer 10.0.0.7<4242> with status=12 opcode=0 len=0 vendor err 129"
+    (tmp_path / "run.log").write_text(f"node-3:4242:4300 [3] ib_plugin.c:1615 {link}\n")
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.family, ending.host, ending.peer, ending.remedy) == ("network", "node-3", "10.0.0.7", "link")
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "failed: link of node-3 and 10.0.0.7, a network port or link failed" in shown
+
+
 def test_a_local_rank_is_shown(tmp_path):
     (tmp_path / "run.log").write_text(f"{EXIT.format(code=-9)}\n")
     assert "failed: local rank 3, a process was killed" in run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
