@@ -79,7 +79,7 @@ class Ending:
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
     cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link: ``host`` reports it.
+    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
