@@ -24,7 +24,7 @@ import logparse
 from analysis.commands._completion import Install, Show, answer_shell, with_shell
 from analysis.commands._help import Command, Group, Refusal, default_group, show_refusal
 from analysis.project.choose_language import choose_language
-from logparse.errors import InputError, LogparseError, reason_of
+from logparse.errors import InputError, LogparseError, NoStepLineError, reason_of
 from logparse.language import LANGUAGES, msg, tr, use_language
 
 # Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
@@ -212,6 +212,10 @@ def _exit_code() -> int:
         show_refusal(error)
         return int(getattr(error, "exit_code", 2))
     except LogparseError as error:
+        if isinstance(error, NoStepLineError) and error.ending is not None:
+            from analysis.present.views.ending import headline
+
+            error.detail = headline(error.ending)
         _say(f"logparse: {error}")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):

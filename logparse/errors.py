@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from logparse.language import msg, tr, visible
+
+if TYPE_CHECKING:
+    from logparse.failures.ending import Ending
 
 # What the system says most often where a file cannot be read or written.
 REASONS = (
@@ -40,10 +43,11 @@ class LogparseError(Exception):
         self.problem = problem
         self.where = where
         self.remedy = remedy
+        self.detail = ""  # one more line, which who prints the error may set
         self.run = ""  # the name of the run, set where many are read
 
     def __str__(self) -> str:
-        lines = [self.problem]
+        lines = [self.problem, f"  {self.detail}"] if self.detail else [self.problem]
         if self.where:
             lines.append(tr("  where: {place}", place=self.where))
         if self.remedy:
@@ -71,9 +75,10 @@ def without_each(errors: Iterable[LogparseError]) -> None:
 
 
 class NoStepLineError(LogparseError):
-    """The text was read, and no line of it is a step line of a known format."""
+    """The text was read, and no line of it is a step line of a known format; its ``ending`` may be known."""
 
     exit_code = 3
+    ending: Ending | None = None
 
 
 class InsufficientDataError(LogparseError):

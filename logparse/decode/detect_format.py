@@ -124,10 +124,15 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
-        remedy = tr("fix the error above, or pass the log of the rank that prints the steps (often the last)")
-        return NoStepLineError(
-            _with_errors(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
+        remedy = tr(
+            "run `logparse diagnose` for the whole failure; for steps, pass the log of the rank that prints them "
+            "(often the last)"
         )
+        error = NoStepLineError(
+            _with_cause(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
+        )
+        error.ending = ending
+        return error
     if stepless:
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=tr(WHOLE_OUTPUT))
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
@@ -172,15 +177,17 @@ def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list
     return [looks] if trainer.is_read else [looks, tr("its step lines are not supported")]
 
 
-def _with_errors(
+def _with_cause(
     reasons: Sequence[str], ending: Ending, hits: Sequence[Hit], sources: Sequence[Source], starts: pl.DataFrame
 ) -> str:
-    lines = [
-        tr("    {place}: {text}", place=_place(line.source, line.line, sources), text=line.text)
-        + (_how_often(line, hits, sources, starts) if line is ending.cause else "")
-        for line in ending.evidence
-    ]
-    return tr("{reasons}. Its last error lines:\n{lines}", reasons=tr("; ").join(reasons), lines="\n".join(lines))
+    """The ``reasons``, and the line that shows why the run failed; other lines are for ``diagnose``."""
+    problem = tr("; ").join(reasons)
+    cause = ending.cause
+    if cause is None:
+        return problem
+    line = tr("    {place}: {text}", place=_place(cause.source, cause.line, sources), text=cause.text)
+    line += _how_often(cause, hits, sources, starts)
+    return tr("{reasons}. The run failed:\n{line}", reasons=problem, line=line)
 
 
 def _how_often(cause: FailureLine, hits: Sequence[Hit], sources: Sequence[Source], starts: pl.DataFrame) -> str:

@@ -26,6 +26,8 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
     waits = [hit for hit in hits if hit.rank is not None and _waits(hit)]
     waiting = dict.fromkeys(hit.rank for hit in waits if hit.rank is not None)
     late = list(_late(hits))
+    if not late and (world_size or 2) == 2:
+        late = list(_before_the_other(waits, seen))
     yield from late
     yield from _other_collective(waits)
     others = [rank for rank in waiting if rank not in {one.rank for one in late}]
@@ -63,6 +65,25 @@ def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
             if 0 <= done[rank] < most or (waiting and 0 <= queued[rank] <= most):
                 n = sum(done[other] > done[rank] or queued[other] > queued[rank] for other in own)
                 yield Suspicion(rank, "fewer_collectives", hit.source, hit.line, n=n, of=len(own), at=done[rank])
+
+
+def _before_the_other(waits: Sequence[Hit], seen: Collection[int]) -> Iterator[Suspicion]:
+    """Of the two ranks of a job the one that waits at a smaller number of a collective: it is late, or runs other code.
+
+    Of one of two ranks the log may hold the number of its work, or that of its last completed one.
+    """
+    at: dict[int, tuple[int, Hit]] = {}
+    for hit in waits:
+        number = hit.fields.get("sequence")
+        completed = int(hit.fields.get("completed", -1))
+        started = int(number) if number is not None else completed + 1 if completed >= 0 else None
+        if hit.rank is not None and started is not None and (hit.rank not in at or started < at[hit.rank][0]):
+            at[hit.rank] = (started, hit)
+    if len(at) != 2 or not set(seen) <= at.keys():
+        return
+    (rank, (first, hit)), (_, (second, _)) = sorted(at.items(), key=lambda one: one[1][0])
+    if first < second:
+        yield Suspicion(rank, "earlier_collective", hit.source, hit.line, n=1, of=2, at=first)
 
 
 def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:

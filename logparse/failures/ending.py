@@ -14,7 +14,7 @@ import polars as pl
 import regex
 
 from logparse.failures.novelty import novel_lines
-from logparse.failures.precedence import cause_of, without_caught
+from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, progress_of
 from logparse.failures.rank_times import RANK_TIMES
@@ -33,6 +33,8 @@ ORDER = ("finding", "explains", "consequence")
 NOVEL = "novel"
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
+# Signatures of lines that need not be about the same failure.
+_DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
 _STATES = {
     "time_limit": "time_limit",
     "preempted": "preempted",
@@ -77,7 +79,7 @@ class Ending:
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
     cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step.
+    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -106,6 +108,7 @@ class Ending:
     repeated: int = 1
     restart_helps: bool | None = None
     lines_of_failure: int = 0
+    peer: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -212,12 +215,17 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
         own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
-            without_caught([hit for hit in own if hit.line > (seen or 0)]),
+            without_caught([hit for hit in own if _is_after(hit, seen or 0)]),
             first,
             None if after is None else after - 1,
             step,
             seen,
         )
+
+
+def _is_after(hit: Hit, line: int) -> bool:
+    """Whether no step refutes ``hit``: it is after the last ``line`` with one, or on it after the bar."""
+    return hit.line > line or (hit.line == line and hit.after_bar)
 
 
 def _any_between(lines: Sequence[int], first: int, after: int) -> bool:
@@ -238,7 +246,7 @@ def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -
         for hit in map(_with_rank_of_file(source), hits):
             clock = hit.clock if hit.clock is not None else clock
             old = progress.last_clock is not None and 0 < clock < progress.last_clock
-            if hit.line > seen and attempts[source] == latest and not (old and not seen):
+            if _is_after(hit, seen) and attempts[source] == latest and not (old and not seen):
                 kept.append((clock or float("inf"), number, hit.line, hit))
     kept.sort(key=lambda row: row[:3])
     stepped = None if progress.step is None else 0
@@ -326,12 +334,15 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         evidence,
         same_on=_same_on(cause, part.hits) if cause.role == "root" else 0,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
+        peer=cause.fields.get("peer"),
     )
 
 
 def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
     """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
     rank, local, host, code = _block(hits)
+    if rank is None and cause.rank is None:
+        rank, host = _named_with(cause, hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
@@ -342,6 +353,20 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
         cause.host or host,
         cause.code if cause.code is not None else code,
     )
+
+
+def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
+    """The only rank that a near line of the same signature names, and its host: several lines report one failure."""
+    same = [
+        hit
+        for hit in hits
+        if hit.meaning.signature == cause.meaning.signature
+        and hit.rank is not None
+        and is_near(cause, hit)
+        and (cause.host is None or hit.host in (None, cause.host))
+    ]
+    known = {(hit.rank, hit.host) for hit in same if cause.meaning.signature not in _DIFFERENT}
+    return next(iter(known)) if len(known) == 1 else (None, None)
 
 
 def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
@@ -399,6 +424,9 @@ def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
     if hit is None:
         return Attempt(part.first_line, part.last_line, part.step, state, "unknown", *(None,) * 5)
     rank, _, host, _ = _attributed(hit, part.hits)
+    if "peer" in hit.fields:
+        # Either end of the link may have failed.
+        host = None
     if hit.role == "explains" or _same_on(hit, part.hits) > 1:
         # Which rank prints a message first that several print is chance.
         rank, host = None, None

@@ -94,7 +94,7 @@ def last_progress(tail: TextBlock) -> int | None:
 def _goes_on(tail: TextBlock, line: int) -> bool:
     """Whether a counter of steps is higher after ``line`` than before it."""
     found = _counted(tail)
-    before = [step for number, step in found if number < line]
+    before = [step for number, step in found if number <= line]
     after = [step for number, step in found if number > line]
     # One counter after an error may be a bar that is drawn once more, or a setting.
     if not before:

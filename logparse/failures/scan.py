@@ -27,10 +27,24 @@ _CHECKPOINT = {"family": "checkpoint", "grade": "supported", "remedy": "exceptio
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
+# Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
+# "(PID:7, Device:3, RankID:3)". A rank inside a sentence is another one.
+_OWN_RANK = regex.compile(
+    r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+):"
+    r"|\bRankID:(?P<rank>\d+)\)"
+)
+# torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
+_HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
 # A traceback that is printed as a list of Python; its last part is the exception.
 _LISTED = regex.compile(
     r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
 )
+# Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
+_BAR_END = regex.compile(
+    r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
+)
+# The code of a message: a reader looks it up.
+_CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
 # A table of Markdown and a line of source code speak of errors; nobody prints them as one.
 _PROSE = regex.compile(r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|#|(?:raise|except|class|def|from|import)\b)")
 
@@ -40,7 +54,7 @@ class Hit:
     """One line that a signature fits. ``text`` is masked and short; ``clock`` is in seconds, None where unknown.
 
     ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
-    ``fields`` are other named groups of the pattern.
+    ``fields`` are other named groups of the pattern. ``after_bar`` says whether it follows the last step on its line.
     """
 
     source: str
@@ -55,6 +69,7 @@ class Hit:
     absent: tuple[int, ...] = ()
     caught: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
+    after_bar: bool = False
 
     @property
     def role(self) -> str:
@@ -76,10 +91,39 @@ def find_hits(block: TextBlock) -> list[Hit]:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
     read = (_read(block.source, number, text) for number, text in numbered)
-    return list(_judged_by_context([hit for hit in read if hit is not None]))
+    return list(_judged_by_context(_with_rank_above([hit for hit in read if hit is not None])))
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
+    """The first part of a line that a signature fits: errors are also printed after a bar, without a newline."""
+    ends = list(_BAR_END.finditer(whole))
+    if not ends:
+        return _read_part(source, number, whole)
+    marks = [mark for mark in _marks() if mark in whole]
+    starts = [0, *(end.end() for end in ends)]
+    parts = [whole[start:end] for start, end in zip(starts, [*starts[1:], len(whole)], strict=True)]
+    read = ((at, _read_part(source, number, part)) for at, part in enumerate(parts) if any(m in part for m in marks))
+    at, hit = next(((at, hit) for at, hit in read if hit is not None), (0, None))
+    if hit is None:
+        return None
+    before = read_prefixes(_ends_of(whole))
+    return replace(
+        hit,
+        rank=_first_number(hit.rank, rank_before(whole, starts[at]), before.rank),
+        local_rank=_first_number(hit.local_rank, before.local_rank),
+        host=hit.host or before.host,
+        clock=hit.clock if hit.clock is not None else clock_of(_ends_of(whole)),
+        after_bar=_is_last(ends, at),
+    )
+
+
+def _is_last(ends: Sequence[regex.Match[str]], at: int) -> bool:
+    """Whether a bar is before part ``at`` of a line, and none that is further comes after it."""
+    before, after = ([end["count"] for end in some if end["count"]] for some in (ends[:at], ends[at:]))
+    return bool(before) and all(count == before[-1] for count in after)
+
+
+def _read_part(source: str, number: int, whole: str) -> Hit | None:
     text = _ends_of(whole)
     line = read_prefixes(text)
     if _PROSE.match(line.bare):
@@ -104,9 +148,10 @@ def _hit(
 ) -> Hit:
     signature, match = found
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
-    code = exit_code(groups.get("code"), groups.get("sig") if groups.get("sig", "").isdigit() else None)
+    code = exit_code(groups.get("code"), groups.get("sig"))
     torn = rank_before(text, max(0, text.find(match[0])))
-    rank = groups.get("rank") or groups.get("task")
+    own = _OWN_RANK.search(message)
+    rank = groups.get("rank") or groups.get("task") or (own["rank"] if own and len(own["rank"]) < NO_RANK else None)
     return Hit(
         source,
         number,
@@ -126,6 +171,19 @@ def _hit(
 
 def _first_number(*values: int | str | None) -> int | None:
     return next((int(value) for value in values if value is not None), None)
+
+
+def _with_rank_above(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` in which messages of CANN have the rank of torch_npu's line above them."""
+    head: Hit | None = None
+    ranked = []
+    for hit in hits:
+        if hit.meaning.signature == _HEAD_OF_CANN and "RankID:" in hit.text:
+            head = hit
+        elif head is not None and hit.line - head.line <= BELOW_HEAD and hit.rank is None and _CODE.search(hit.text):
+            hit = replace(hit, rank=head.rank)
+        ranked.append(hit)
+    return ranked
 
 
 def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
@@ -169,18 +227,28 @@ def _ends_of(text: str) -> str:
 
 
 def quoted(text: str, mark: str) -> str:
-    """``text`` without secrets, or if it is long the part around ``mark``, as after a progress bar."""
+    """``text`` without secrets, or if ``mark`` is far from its beginning the part around that, after its code."""
     at = max(0, text.find(mark))
     text = mask_text(text[max(0, at - LONGEST_END) : at + LONGEST_END])
-    begin = max(0, text.find(mark) - LONGEST_QUOTE // 2) if len(text) > LONGEST_QUOTE else 0
-    shown = f"…{text[begin:]}" if begin else text
+    at = max(0, text.find(mark))
+    begin = max(0, at - LONGEST_QUOTE // 2) if at + min(len(mark), LONGEST_QUOTE // 2) > LONGEST_QUOTE else 0
+    shown = f"{_code_in(text[:begin])}…{text[begin:]}" if begin else text
     return " ".join(shown.split())[:LONGEST_QUOTE]
+
+
+def _code_in(text: str) -> str:
+    codes = _CODE.findall(text)
+    return f"{codes[-1]}: " if codes else ""
+
+
+@cache
+def _marks() -> tuple[str, ...]:
+    """Every mark; one that holds another one adds nothing."""
+    marks = dict.fromkeys(mark for signature in signatures() if signature.role != "advice" for mark in signature.marks)
+    return tuple(mark for mark in marks if not any(other != mark and other in mark for other in marks))
 
 
 @cache
 def _any_mark() -> str:
     """A pattern for polars that finds every line with a mark."""
-    marks = dict.fromkeys(mark for signature in signatures() if signature.role != "advice" for mark in signature.marks)
-    # A mark that holds another one adds nothing.
-    least = [mark for mark in marks if not any(other != mark and other in mark for other in marks)]
-    return "|".join(regex.escape(mark, special_only=True) for mark in least)
+    return "|".join(regex.escape(mark, special_only=True) for mark in _marks())

@@ -16,6 +16,20 @@ JUDGED = ("root", "explains", "finding", "consequence", "frame")
 ROLES = (*JUDGED, "end", "again", "advice", "ignored", "context")
 # How sure a cause is, by its role alone.
 GRADES = {"root": "established", "explains": "hypothesis", "finding": "unknown", "consequence": "hypothesis"}
+# Numbers of the signals that launchers name, on Linux: Python prints ``Signals.SIGHUP``.
+_SIGNALS = {
+    "SIGHUP": 1,
+    "SIGINT": 2,
+    "SIGQUIT": 3,
+    "SIGILL": 4,
+    "SIGABRT": 6,
+    "SIGBUS": 7,
+    "SIGKILL": 9,
+    "SIGUSR1": 10,
+    "SIGSEGV": 11,
+    "SIGUSR2": 12,
+    "SIGTERM": 15,
+}
 # A shell adds this to the number of a signal, and torchrun prints its negative.
 _SHELL = 128
 
@@ -80,7 +94,8 @@ def meaning_of(signature: Signature, code: int | None) -> Meaning:
 def exit_code(code: str | None, signal: str | None) -> int | None:
     """An exit code as Python prints it: that of a process that a signal ended is the signal's negative number."""
     if signal is not None:
-        return -int(signal)
+        known = int(signal) if signal.isdigit() else _SIGNALS.get(signal)
+        return None if known is None else -known
     if code is None:
         return None
     number = int(code)

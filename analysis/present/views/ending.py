@@ -101,6 +101,9 @@ def headline(ending: Ending, short: bool = False) -> str:
 
 def _who(ending: Ending) -> str:
     """The rank and the host of the cause, as far as they are known, with what parts them from the cause."""
+    if ending.peer is not None:
+        ends = [end for end in (ending.host, ending.peer) if end is not None]
+        return tr("link of {ends}, ", ends=tr(" and ").join(ends))
     if ending.same_on > 1:
         # Which of them prints it first is chance.
         return tr("{n} ranks, ", n=ending.same_on)
@@ -108,6 +111,9 @@ def _who(ending: Ending) -> str:
         return tr("rank {rank} ({host}), ", rank=ending.rank, host=ending.host)
     if ending.rank is not None:
         return tr("rank {rank}, ", rank=ending.rank)
+    if ending.local_rank is not None:
+        local = tr("local rank {rank}", rank=ending.local_rank)
+        return tr("{rank} ({host}), ", rank=local, host=ending.host) if ending.host else tr("{rank}, ", rank=local)
     return tr("{host}, ", host=ending.host) if ending.host else ""
 
 
@@ -180,7 +186,8 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
     rows = _rows(tr("  suspects"), [_suspect(suspect) for suspect in ending.suspects])
     if not rows and ending.ranks_compared > 1:
         rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
-    if ending.same_on > 1:
+    # Of a node that failed, all ranks report it, with any settings.
+    if ending.same_on > 1 and ending.family != "node":
         text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
         rows.append(ScreenRow(tr("  ranks"), "", [text]))
     if ending.data_share is not None and ending.bound == "data":

@@ -95,6 +95,77 @@ def test_the_launchers_report_gives_rank_host_and_code(tmp_path):
     assert (ending.rank, ending.host) == (2, None)
 
 
+def test_a_wrapper_of_hccl_follows_from_a_code_of_cann(tmp_path):
+    wrapper = "RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:81"
+    head = "[ERROR] 2025-01-02-03:04:05 (PID:7, Device:5, RankID:5) ERR02200 DIST call hccl api failed."
+    busy = "EJ0001: 2025-01-02-03:04:05.1 Failed to initialize the HCCP process."
+    ending = diagnosed(tmp_path, wrapper, head, busy)
+    assert (ending.family, ending.line, ending.rank) == ("device_busy", 3, 5)
+    assert found(tmp_path, wrapper, head, "EI0004: [PID: 7] The ranktable is invalid.") == ("setup", 3)
+
+
+def test_a_fabric_that_is_not_ready_is_a_fault_of_the_node(tmp_path):
+    nccl = "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, unhandled cuda error"
+    lines = (
+        f"[rank{rank}]: {text}" for rank in (1, 6) for text in (nccl, "Cuda failure 802 'system not yet initialized'")
+    )
+    ending = diagnosed(tmp_path, *lines)
+    assert (ending.family, ending.line, ending.same_on, ending.remedy) == ("node", 2, 2, "fabric")
+
+
+@pytest.mark.parametrize("name", ["1", "Signals.SIGHUP"])
+def test_a_signal_to_the_launcher_is_the_cause(tmp_path, name):
+    death = f"W0617 09:30:11.1 4242 torch/distributed/elastic/agent/server/api.py:688] Received {name} death signal, x"
+    death = death.replace("signal, x", "signal, shutting down workers")
+    ending = diagnosed(tmp_path, death, "Sending process 4243 closing signal SIGHUP")
+    assert (ending.family, ending.line, ending.exit_code, ending.grade) == ("signal", 1, -1, "established")
+
+
+def test_shapes_that_differ_are_of_the_checkpoint(tmp_path):
+    frame = '  File "checkpoint/base.py", line 7, in load_checkpoint'
+    error = "ValueError: Size mismatch between saved torch.Size([64, 8]) and current: torch.Size([512]) for wte"
+    ending = diagnosed(tmp_path, frame, error)
+    assert (ending.family, ending.line, ending.remedy) == ("checkpoint", 2, "checkpoint_keys")
+
+
+def test_another_line_of_the_same_failure_names_the_rank(tmp_path):
+    ecc = "CUDA error: uncorrectable ECC error encountered"
+    watchdog = "[E ProcessGroupNCCL.cpp:916] [Rank {}] watchdog thread terminated with exception: " + ecc
+    assert diagnosed(tmp_path, f"RuntimeError: {ecc}", watchdog.format(2)).rank == 2
+    assert diagnosed(tmp_path, f"RuntimeError: {ecc}", watchdog.format(2), watchdog.format(3)).rank is None
+    killed = "slurmstepd-n7: error: Detected 1 oom-kill event(s) in StepId=12.0."
+    ending = diagnosed(tmp_path, killed, "srun: error: n7: task 3: Out Of Memory")
+    assert (ending.line, ending.rank, ending.host) == (1, 3, "n7")
+    ending = diagnosed(tmp_path, killed, "srun: error: n8: task 3: Out Of Memory")
+    assert (ending.rank, ending.host) == (None, "n7")
+
+
+def test_a_link_that_failed_has_two_ends(tmp_path):
+    link = "NCCL WARN NET/IB : Got completion from peer 10.0.0.7<4242> with status=12 opcode=0 len=0 vendor err 129"
+    (tmp_path / "run.log").write_text(f"node-3:4242:4300 [3] ib_plugin.c:1615 {link}\n")
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.family, ending.host, ending.peer, ending.remedy) == ("network", "node-3", "10.0.0.7", "link")
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "failed: link of node-3 and 10.0.0.7, a network port or link failed" in shown
+
+
+def test_a_local_rank_is_shown(tmp_path):
+    (tmp_path / "run.log").write_text(f"{EXIT.format(code=-9)}\n")
+    assert "failed: local rank 3, a process was killed" in run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+
+
+BAR = "  2%|▏   | {}/620 [01:07<50:20,  4.98s/it]"
+
+
+def test_an_error_after_the_last_bar_is_not_refuted_by_it(tmp_path):
+    loss = "{'loss': 0.85, 'grad_norm': 4.8, 'learning_rate': 1.4e-05, 'epoch': 0.16}"
+    before = [loss, BAR.format(12)]
+    error = f"{BAR.format(13)}[rank3]: {OOM}"
+    ending = diagnosed(tmp_path, *before, error, BAR.format(13))
+    assert (ending.family, ending.line, ending.rank, ending.step) == ("device_memory", 3, 3, 13)
+    assert diagnosed(tmp_path, *before, f"{error}\r{BAR.format(14)}", BAR.format(15)).state == "cut_off"
+
+
 def test_the_steps_are_counted(tmp_path):
     ending = diagnosed(tmp_path, f"[rank3]: {OOM}", before=megatron_log())
     assert (ending.state, ending.step, ending.planned_steps, ending.rank) == ("failed", 6, 500, 3)

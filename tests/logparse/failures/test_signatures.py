@@ -38,6 +38,55 @@ def test_a_rank_in_front_of_a_sample_is_found(signature, sample):
     assert (hit.meaning.signature, hit.rank) == (signature.id, 7)
 
 
+@pytest.mark.parametrize("head", ["  2%|▏   | 13/620 [01:07<50:20,  4.98s/it]", "13it [00:10, 1.2it/s]", "reading\r"])
+@pytest.mark.parametrize(("signature", "sample"), SAMPLES, ids=[f"{s.id}-{n}" for n, (s, _) in enumerate(SAMPLES)])
+def test_a_sample_is_read_after_a_bar_without_a_newline(signature, sample, head):
+    expected = [] if signature.role in UNSEEN else [signature.id]
+    assert [hit.meaning.signature for hit in hits(f"{head}{sample}\n")] == expected
+
+
+def test_an_error_on_a_bar_has_the_rank_before_it_and_is_quoted_without_the_bar():
+    bar = "  2%|▏   | 13/620 [01:07<50:20,  4.98s/it, loss=[0.3]]"
+    for text in (f"{bar}[rank3]: ValueError: a", f"[rank3]:{bar}ValueError: a", f"{bar}\r{bar}[rank3]: ValueError: a"):
+        (hit,) = hits(f"{text}\n")
+        assert (hit.rank, hit.text[-13:], "%|" in hit.text) == (3, "ValueError: a", False)
+
+
+def test_a_long_line_keeps_the_code_of_its_message():
+    detail = "device 0, serial number 1, " * 8
+    (hit,) = hits(f"node-1: EI9999: 2025-01-02-03:04:05.000.001  {detail}hccl fftsplus task timeout occurred\n")
+    assert hit.text.startswith("EI9999: …")
+    (hit,) = hits("node-1: EI9999: 2025-01-02-03:04:05.000.001  The device(chipId:0): hccl fftsplus task timeout\n")
+    assert hit.text.startswith("node-1: EI9999: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        ("AssertionError: Rank 6: found NaN in local grad norm in backward pass. Device: 6, node: n3", 6),
+        (
+            "[E ProcessGroupNCCL.cpp:916] [Rank 2] thread terminated with exception: CUDA error: uncorrectable",
+            2,
+        ),
+        ("[ERROR] 2025-01-02-03:04:05 (PID:7, Device:5, RankID:21) ERR02200 DIST call hccl api failed.", 21),
+        ("[ERROR] 2025-01-02-03:04:05 (PID:7, Device:5, RankID:-1) ERR02200 DIST call hccl api failed.", None),
+        ("Unexpected result nan on rank 5 at iteration #12 invocation #0 (message='found NaN in loss')", 5),
+        ("srun: error: n7: task 3: Out Of Memory", 3),
+        ("RuntimeError: no answer from Rank 4: closed", None),
+    ],
+)
+def test_a_message_names_the_rank_that_prints_it(text, rank):
+    (hit,) = hits(f"{text}\n")
+    assert hit.rank == rank
+
+
+def test_a_message_of_cann_has_the_rank_of_the_line_above_it():
+    head = "[ERROR] 2025-01-02-03:04:05 (PID:7, Device:5, RankID:21) ERR02200 DIST call hccl api failed.\n"
+    busy = "EJ0001: 2025-01-02-03:04:05.1 Failed to initialize the HCCP process.\n"
+    assert [hit.rank for hit in hits(head + busy)] == [21, 21]
+    assert [hit.rank for hit in hits(head + "x\n" * 9 + busy)] == [21, None]
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_everything_that_is_named_has_its_words(language):
     table = words(language)
@@ -49,7 +98,16 @@ def test_everything_that_is_named_has_its_words(language):
 
 @pytest.mark.parametrize(
     ("code", "signal", "expected"),
-    [("137", None, -9), ("139", None, -11), ("-9", None, -9), ("1", None, 1), (None, "15", -15), (None, None, None)],
+    [
+        ("137", None, -9),
+        ("139", None, -11),
+        ("-9", None, -9),
+        ("1", None, 1),
+        (None, "15", -15),
+        (None, "SIGHUP", -1),
+        (None, "Bus", None),
+        (None, None, None),
+    ],
 )
 def test_exit_codes_are_those_of_python(code, signal, expected):
     assert exit_code(code, signal) == expected

@@ -83,6 +83,21 @@ def test_a_rank_without_an_open_collective_is_suspected(tmp_path):
     assert (reason.rank, reason.code, reason.n, reason.of, reason.at) == (1, "fewer_collectives", 3, 4, 11)
 
 
+@pytest.mark.parametrize("numbers", [(12, 13), (13, 12)])
+def test_of_two_ranks_the_one_at_a_smaller_number_is_suspected(tmp_path, numbers):
+    lines = [TIMEOUT.format(rank, "ALLREDUCE").replace("SeqNum=12", f"SeqNum={numbers[rank]}") for rank in (0, 1)]
+    ending = ending_of_lines(tmp_path, *lines)
+    late = numbers.index(12)
+    reason = ending.suspects[0].reasons[0]
+    assert (reasons(ending), reason.n, reason.of, reason.at) == ([(late, ["earlier_collective"])], 1, 2, 12)
+    assert reasons(ending_of_lines(tmp_path, "world_size=64", *lines)) == []
+    assert reasons(ending_of_lines(tmp_path, "[rank5]: waits", *lines)) == []
+
+
+def test_of_two_ranks_that_wait_at_the_same_number_nobody_is_suspected(tmp_path):
+    assert reasons(ending_of_lines(tmp_path, *(TIMEOUT.format(rank, "ALLREDUCE") for rank in (0, 1)))) == []
+
+
 def test_ranks_that_wait_in_another_group_are_not_suspected(tmp_path):
     waits = [TIMEOUT.format(2, "ALLREDUCE")]
     assert reasons(ending_of_lines(tmp_path, *waits, *(DUMP.format(rank, 11) for rank in range(4)))) == []
