@@ -119,7 +119,9 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     trainer = find_trainer(contents.ends, formats)
     stepless = _stepless(contents, trainer)
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
-    reasons = [tr("no step line found"), *describe_damage(sources), *looks, *stepless]
+    reasons = [tr("no step line found"), *describe_damage(sources), *looks]
+    if stepless:
+        reasons.append(tr("{n} lines of {name} have no step number", n=stepless[0], name=stepless[1]))
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
@@ -145,13 +147,13 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
-def _stepless(contents: Read, trainer: Trainer | None) -> list[str]:
+def _stepless(contents: Read, trainer: Trainer | None) -> tuple[int, str] | None:
     """How many lines of ``trainer``, else of the format with most of them, are without a step, where several are."""
     found = [(lines.stepless, fmt.title) for fmt, lines in contents.steps if lines.stepless >= LEAST_COMMON]
     if not found:
-        return []
+        return None
     n, title = max(found)
-    return [tr("{n} lines of {name} have no step number", n=n, name=trainer.name if trainer else title)]
+    return n, trainer.name if trainer else title
 
 
 def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:

@@ -61,7 +61,7 @@ def _runs_of(argument: str) -> Runs:
     try:
         if is_url(argument):
             inside = listed(argument)
-            return whole if inside == [argument] else _by_job(inside, least=1) or whole
+            return whole if inside == [argument] else _runs_listed(inside) or whole
         if Path(argument).is_dir():
             return _runs_in(argument) or whole
         if any(sign in argument for sign in "*?[") and not Path(argument).exists():
@@ -70,6 +70,13 @@ def _runs_of(argument: str) -> Runs:
         # Reading it says what is wrong, and does not stop the other runs.
         pass
     return whole
+
+
+def _runs_listed(urls: Sequence[str]) -> Runs:
+    """Runs of the files and folders of a bucket; the URL of a folder ends with a slash."""
+    folders = [url for url in urls if url.endswith("/")]
+    files = [url for url in urls if url not in folders]
+    return [*_by_job(files, least=1), *((folder, [folder]) for folder in folders)]
 
 
 def _runs_matching(pattern: str) -> Runs:

@@ -114,7 +114,7 @@ TRANSLATED = (
 )
 
 
-def _said(texts: str | Sequence[str]) -> str:
+def _translated(texts: str | Sequence[str]) -> str:
     """A text, or several, in the language in use."""
     return tr(texts) if isinstance(texts, str) else tr(", ").join(map(tr, texts))
 
@@ -139,7 +139,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     # What is computed where no step has settled; nothing where no update was kept.
     "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
     "gb": lambda size: f"{size / 1e9:,.2f}",
-    "said": _said,
+    "said": _translated,
     "range": range_of,
     "ordinal": ordinal,
     "name": lambda path: PurePath(path).name,

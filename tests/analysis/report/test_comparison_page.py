@@ -322,7 +322,7 @@ def test_the_trend_is_drawn_in_the_unit_of_the_table():
     spec = trend_chart(follow(series, JUDGED["max_memory_allocated_bytes"])).to_dict()
     points = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
     assert points["encoding"]["y"]["title"] == "GB"
-    assert {row["value"] for row in spec["datasets"][points["data"]["name"]]} == {32.0}
+    assert {row["value"] for row in spec["datasets"][points["data"]["name"]]} == {34.359738368}
 
 
 def test_pages_speak_chinese(browser, folder, tmp_path):
