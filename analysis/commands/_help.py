@@ -37,6 +37,9 @@ Refusal: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if k
 
 NO_COMMAND = msg("No such command '{name}'.")
 # Typer's words, narrower ones above wider ones. A field may hold another of them.
+NO_OPTION = msg("Missing option '{name}'.")
+# A whole command for each option that must be given.
+COMMANDS_WITH = {"--release": "logparse record LOG --release NAME --history DIR"}
 TEMPLATES = (
     msg("Try '{command}' for help."),
     msg("Error: {problem}"),
@@ -46,6 +49,7 @@ TEMPLATES = (
     msg("No such command '{name}'. Did you mean {names}?"),
     NO_COMMAND,
     msg("Missing argument '{name}'."),
+    NO_OPTION,
     msg("Missing command."),
     msg("Option '{option}' requires an argument."),
     msg("Option '{option}' does not take a value."),
@@ -320,6 +324,8 @@ def _meant(option: str, message: str) -> str:
     """A hint for a device flag of another name, or for a log given in place of a command; empty for other errors."""
     if option in DEVICE_OPTIONS:
         return tr("use --hw to set the device, such as --hw {name}", name="910b")
+    if (missing := re.search(_pattern(NO_OPTION), message)) and missing["name"] in COMMANDS_WITH:
+        return tr("  try:   {remedy}", remedy=COMMANDS_WITH[missing["name"]])
     unknown = re.search(_pattern(NO_COMMAND), message)
     if unknown and Path(unknown["name"]).exists():
         return tr("to read a log: {command}", command=shlex.join(["logparse", "analyze", unknown["name"]]))

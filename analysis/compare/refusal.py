@@ -30,7 +30,7 @@ def reason_of_refusal(result: Comparison) -> str:
         text = msg("the two sides differ in {names}, so their speeds are not comparable")
         problems.append(tr(text, names=_names(different)))
     if unknown:
-        text = msg("{names} are not known for both sides, so they may have done different work")
+        text = msg("unknown for one side or both: {names}; the sides may have done different work")
         problems.append(tr(text, names=_names(unknown)))
     return tr("; ").join(problems)
 

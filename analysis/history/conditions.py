@@ -53,7 +53,7 @@ def holds(runs: pl.DataFrame, condition: RunCondition) -> pl.Expr:
 
     Raises UsageError for a key that no run knows, or a value that it cannot have.
     """
-    sources = list(_sources(runs, condition.key))
+    sources = list(_sources(runs, _column_of(condition)))
     if sources:
         asked = pl.any_horizontal(source.passing(_test(runs, condition, source.kind)) for source in sources)
         known = pl.any_horizontal(source.passing(lambda value: value.is_not_null()) for source in sources)
@@ -68,6 +68,12 @@ def holds(runs: pl.DataFrame, condition: RunCondition) -> pl.Expr:
         "a key is a column, a version or a label (`logparse history list`); quote a value that contains a comma"
     )
     raise unknown_name(msg("key"), condition.key, selectable(runs), remedy)
+
+
+def _column_of(condition: RunCondition) -> str:
+    """The key; where an ending is compared, the column of states, which lists call ending: the other is JSON."""
+    is_state = condition.key == "ending" and condition.operator in ("=", "!=", "in")
+    return "ending_state" if is_state else condition.key
 
 
 def _sources(runs: pl.DataFrame, key: str) -> Iterator[KeyValues]:

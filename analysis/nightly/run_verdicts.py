@@ -39,7 +39,8 @@ def verdicts_of_runs(
     for rule, job in _jobs(records, policy):
         sample = without_failed(job, sample_of(job, same), rule)
         for run in sample.left_out:
-            if run.reason in FAILED:
+            # A run that completed did not crash, however few steps it has.
+            if run.reason in FAILED and not (run.ending and run.ending.state == "completed"):
                 by_run.setdefault(run.run_id, []).append("crashed")
         for series in split_series(sample.runs):
             if series["run_id"].is_in(wanted.to_list()).any():
@@ -52,7 +53,8 @@ def verdicts_of_runs(
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
     named = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
     yield from named
-    yield policy.rest, unnamed(runs, named)
+    # Of unrelated runs one is not half of another.
+    yield from ((policy.rest, series) for series in split_series(unnamed(runs, named)))
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:

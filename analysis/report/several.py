@@ -55,7 +55,7 @@ def _largest_overhead(run: Run) -> str:
     if largest is None:
         return NONE
     share = percent(largest.share).replace(" ", "\u00a0")
-    return tr("{overhead} {share}", overhead=word("overheads", largest.cause), share=share)
+    return tr("{overhead} {share}", overhead=word("overheads", largest.name), share=share)
 
 
 def incomparable(runs: Sequence[Run]) -> Iterator[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from analysis.model.catalogue import catalogued
 from analysis.run.options import RunOptions
+from analysis.run.other_model import without_other_model
 from analysis.run.streams import MixedRun
 from logparse.context.dialects import Interpretation, interpret
 from logparse.context.run_context import (
@@ -66,11 +68,14 @@ def split(log: ParsedLog, runs: Sequence[MixedRun], how: RunOptions, in_turn: bo
 def understand(log: ParsedLog, how: RunOptions) -> Loaded:
     """Find what the numbers of ``log`` mean and what is known of its run."""
     several = len(log.sources) > 1
-    given, lines = how.given, {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
-    context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, given.weaker)
+    lines = {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
+    build = partial(build_context, log.settings, log.format, several=several, lines=lines, places=log.steps)
+    printed = {name: fact for name, fact in build().facts.items() if fact.origin.kind == "log"}
+    given, notes = without_other_model(how.given, printed)
+    context = build(given.layers, weaker=given.weaker)
     if more := {**sizes_of_rates(log.steps, context), **_shape_of_name(context)}:
-        weaker = {**more, **(given.weaker or {})}
-        context = build_context(log.settings, log.format, given.layers, several, lines, log.steps, weaker)
+        context = build(given.layers, weaker={**more, **given.weaker})
+    context = replace(context, notes=(*notes, *context.notes))
     changes = build_changes(context, log.settings, log.format, several, log.steps)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
 

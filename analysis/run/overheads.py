@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from analysis.run.device_hours import counted_devices
+from analysis.run.exclusion_reasons import NAN
 from analysis.run.expectations import Expectations
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import BETWEEN
@@ -48,6 +49,12 @@ class Overhead:
     useful_without: float | None = None
     rate_without: float | None = None
     advice: Note | None = None
+    has_nan: bool = True
+
+    @property
+    def name(self) -> str:
+        """The code of its words: of skipped updates another one where no step was NaN."""
+        return "skipped_updates" if self.cause == "skipped" and not self.has_nan else self.cause
 
     @property
     def in_steps(self) -> bool:
@@ -79,9 +86,10 @@ def list_overheads(
     gaps = describe_gaps(analysis.steps, pauses)
     lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
     # What others reached is no cause, and comes last.
+    has_nan = NAN in analysis.steps["excluded_reason"]
     return tuple(
         sorted(
-            (loss for loss in lost if loss.share >= LEAST_SHARE),
+            (replace(loss, has_nan=has_nan) for loss in lost if loss.share >= LEAST_SHARE),
             key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
         )
     )

@@ -71,9 +71,13 @@ class Run:
     def short(self) -> bool:
         """Whether the run is too short for a goodput, a plan or an interval: below 20 counted steps or 5 minutes."""
         counted = self.steps.filter("counted")["iterations"].sum()
+        seconds = self.title.seconds or 0.0
+        # Where no step has a time, the phases of the steps show how long the run is at least.
+        if phases := next((note.fields for note in self.notes if note.code == "phases_without_total"), None):
+            counted, seconds = phases["steps"], phases["seconds"]
         if is_withheld(self.checks, GOODPUT):
             return counted < FEWEST_STEPS
-        return counted < FEWEST_STEPS or (self.title.seconds or 0.0) < SHORTEST_SECONDS
+        return counted < FEWEST_STEPS or seconds < SHORTEST_SECONDS
 
     @property
     def steps(self) -> pl.DataFrame:

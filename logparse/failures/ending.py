@@ -42,6 +42,8 @@ _STATES = {
     "killed": "killed",
     "signal": "killed",
 }
+# Lines that one process of several ended well: another may have failed.
+OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
 
 
@@ -297,6 +299,9 @@ def _completed(cause: Hit | None, progress: Progress) -> Ending:
 def _judge(part: _Part) -> tuple[str, Hit | None]:
     """The state of an attempt, and the line that shows it."""
     completed = next((hit for hit in part.hits if hit.role == "end"), None)
+    if completed is not None and completed.meaning.signature in OF_ONE_PROCESS and cause_of(part.hits) is not None:
+        hits = [hit for hit in part.hits if hit.meaning.signature not in OF_ONE_PROCESS]
+        return _judge(replace(part, hits=hits))
     if completed is not None and completed.meaning.state == "completed":
         return "completed", completed
     before = part.hits if completed is None else part.hits[: part.hits.index(completed)]

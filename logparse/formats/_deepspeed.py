@@ -32,6 +32,10 @@ RECORDS = (
         r"\[Torch\] Checkpoint global_step(?P<step>\d+) is ready now",
         fixed={"kind": "save ends"},
     ),
+    # DeepSpeed-Chat, before the first epoch and after each: of its first two steps, SFT and the reward model.
+    Record(
+        "evaluations", "***** Evaluating ", r"\*{5} Evaluating (?:perplexity|reward), Epoch ", fixed={"dataset": "eval"}
+    ),
     Record("events", "DeepSpeed info: version", r"DeepSpeed info: version=", fixed={"kind": "process starts"}),
 )
 

@@ -74,7 +74,12 @@ FORMAT = LogFormat(
         Companion("s/it", BAR, belongs_to="behind"),
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="file"),
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
-        Companion("Num Epochs = ", r"Num Epochs = (?P<epochs>[\d,]+)", belongs_to="file"),
+        # With --max_steps and a data set without a length it is the largest integer: no number of epochs.
+        Companion(
+            "Num Epochs = ",
+            r"Num Epochs = (?P<epochs>\d{1,9}|\d{1,3}(?:,\d{3}){1,3})(?:[^\d,]|$)",
+            belongs_to="file",
+        ),
         # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),

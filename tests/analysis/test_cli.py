@@ -577,3 +577,13 @@ def test_a_file_that_cannot_be_used_is_named(failing):
     done = failing(PermissionError(13, "Permission denied", "runs/summary"))
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
     assert "cannot use runs/summary: Permission denied" in done.stderr
+
+
+def test_a_record_without_its_release_shows_a_whole_command(tmp_path):
+    refused = run_logparse("record", "run.log", cwd=tmp_path)
+    assert refused.returncode == 2
+    lines = refused.stderr.splitlines()
+    assert lines[-2:] == [
+        "Error: Missing option '--release'.",
+        "  try:   logparse record LOG --release NAME --history DIR",
+    ]

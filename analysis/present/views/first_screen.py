@@ -63,7 +63,7 @@ def quiet_line(run: Run) -> str:
     rate, n = shown_rate(run), len(ranked_warnings(run))
     # Each with how early it is left out where the line is too long.
     values = (
-        (0, tr("{time}/step", time=step_time(rate["step_time_ms"])) if rate["step_time_ms"] is not None else ""),
+        (0, _quiet_time(run, rate)),
         (2, tr("{n} tokens/s/p", n=three(rate[TOKENS])) if rate[TOKENS] is not None else ""),
         (6, tr("{n} TFLOP/s/p", n=three(rate[TFLOPS])) if rate[TFLOPS] is not None else ""),
         (1, tr("MFU {share}", share=percent_of_peak(rate["mfu"])) if rate["mfu"] is not None else ""),
@@ -73,6 +73,13 @@ def quiet_line(run: Run) -> str:
         (5, (tr("1 warning") if n == 1 else tr("{n} warnings", n=n)) if n else ""),
     )
     return _within(run.name, [(dropped, text) for dropped, text in values if text])
+
+
+def _quiet_time(run: Run, rate: Mapping[str, Any]) -> str:
+    if rate["step_time_ms"] is not None:
+        return tr("{time}/step", time=step_time(rate["step_time_ms"]))
+    phases = _phases(run)
+    return tr("at least {time}/step", time=phases.value) if phases else ""
 
 
 def _within(name: str, values: Sequence[tuple[int, str]]) -> str:
@@ -132,9 +139,10 @@ def _phases(run: Run) -> ScreenRow | None:
     if note is None:
         return None
     largest = [say(part) for part in note.fields["phases"][:PHASES_SHOWN]]
-    return ScreenRow(
-        tr("step time"), step_time(note.fields["ms"]), [tr("at least: sum of the printed phases"), *largest]
-    )
+    rare = [part for one in run.notes if one.code == "phases_of_some_steps" for part in one.fields["phases"]]
+    others = [tr("of the run {phase}", phase=say(part)) for part in rare[:1]]
+    clauses = [tr("at least: sum of the printed phases"), *largest, *others]
+    return ScreenRow(tr("step time"), step_time(note.fields["ms"]), clauses)
 
 
 def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:

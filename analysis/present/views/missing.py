@@ -15,7 +15,7 @@ from analysis.present.words import word
 from analysis.run.run import Run
 from logparse.findings import Note
 from logparse.language import msg, tr
-from logparse.schema import flag_of
+from logparse.schema import QUANTITY, flag_of
 
 # Findings that hold the names of what is unknown.
 UNKNOWN = (
@@ -138,7 +138,7 @@ def _flags(run: Run) -> Iterator[str]:
     names = [name for code in UNKNOWN if code in notes for name in _unknown(notes[code])]
     yield from (flag for name in names if name not in OF_MODEL and (flag := flag_of(name)))
     if any(name in OF_MODEL for name in names):
-        yield _model_flag(run)
+        yield from _flags_of_model(run)
     counted = not any(code in notes for code in NOT_COUNTED)
     if run.analysis.computation.peak is None and counted:
         yield "--peak-tflops" if "no_peak_of_type" in notes else "--hw"
@@ -146,10 +146,21 @@ def _flags(run: Run) -> Iterator[str]:
         yield "--recompute"
 
 
-def _model_flag(run: Run) -> str:
-    """The flag with the name of the model, where the title has one of the catalogue."""
+def _flags_of_model(run: Run) -> list[str]:
+    """The flag with the name of the model, where the title has one of the catalogue; else those of few settings."""
     names = run.title.models or [run.title.printed_model or ""]
-    return f"--model {names[0]}" if len(names) == 1 and catalogued(names[0]) else "--model"
+    if len(names) == 1 and catalogued(names[0]):
+        return [f"--model {names[0]}"]
+    # A model of the catalogue that happens to be named would give the settings of another one.
+    flags = [_flag_of_setting(name) for name in _settings(run)]
+    return [flag for flag in flags if flag] if flags and all(flags) else ["--model"]
+
+
+def _flag_of_setting(name: str) -> str | None:
+    """The flag that gives a setting of a model; None where only a config file can."""
+    flag = flag_of(name)
+    is_switch = flag is not None and QUANTITY[name].kind == "bool"
+    return f"{flag}/--no-{flag[2:]}" if flag is not None and is_switch else flag
 
 
 def _unknown(note: Note) -> list[str]:

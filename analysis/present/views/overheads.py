@@ -29,7 +29,7 @@ def inside_steps(run: Run) -> list[Overhead]:
 def named_overheads(overheads: Sequence[Overhead]) -> list[str]:
     """The largest of ``overheads``, each with its share."""
     large = [overhead for overhead in overheads if overhead.share >= LEAST_SHARE][:MOST_NAMED]
-    return [f"{word('overheads', overhead.cause)} {percent(overhead.share)}" for overhead in large]
+    return [f"{word('overheads', overhead.name)} {percent(overhead.share)}" for overhead in large]
 
 
 def advice(run: Run) -> str:
@@ -96,7 +96,7 @@ def _row(overhead: Overhead, price: float | None, most: float) -> tuple[Cell | s
         else "-"
     )
     text = say(overhead.advice) if overhead.advice else ""
-    return (word("overheads", overhead.cause), share, span(overhead.seconds), _amount(hours), *costs, would, text)
+    return (word("overheads", overhead.name), share, span(overhead.seconds), _amount(hours), *costs, would, text)
 
 
 def _amount(value: float | None) -> str:

@@ -300,7 +300,7 @@ def test_what_a_log_lacks_is_given_by_a_flag(tmp_path):
         without_shape(tmp_path / name, seed)
     sides = ("--baseline", "a.log", "--candidate", "b.log")
     refused = run_logparse("gate", *sides, cwd=tmp_path)
-    assert (refused.returncode, "num_layers are not known for both sides" in refused.stderr) == (2, True)
+    assert (refused.returncode, "unknown for one side or both: num_layers;" in refused.stderr) == (2, True)
     assert (
         "give what is missing in the log (--model, --seq-length ...); or accept it: --allow unknown" in refused.stderr
     )
@@ -319,7 +319,7 @@ def test_what_differs_and_what_is_unknown_have_remedies_of_their_own(tmp_path):
         "gate", "--history", "h", "--baseline", "a.log", "--candidate", "release=r1", cwd=tmp_path
     ).stderr
     assert "the two sides differ in seq_length, so" in refused
-    assert "num_layers are not known" in refused
+    assert "unknown for one side or both: num_layers" in refused
     assert "remove the recorded runs and record them again" in refused
     assert "give what is missing in the log" not in refused
     assert refused.rstrip().endswith("or accept it: --allow seq_length,unknown")

@@ -195,3 +195,15 @@ def test_conditions_and_their_opposites_share_the_runs_that_tell_the_key(values,
     for key in ("world_size", "k") if known else ("world_size",):
         found = [select_runs(runs, f"{key}{sign}{limit}")["run_id"].to_list() for sign in pair]
         assert sorted(found[0] + found[1]) == known
+
+
+@pytest.mark.parametrize(
+    ("text", "n"), [("ending=completed", 1), ("ending!=completed", 1), ("ending in failed|cut_off", 1)]
+)
+def test_an_ending_is_compared_by_its_state_as_lists_show_it(text, n):
+    states = ["completed", "failed", *[None] * (len(RUNS) - 2)]
+    endings = ['{"state": "completed"}', '{"state": "failed"}', *[None] * (len(RUNS) - 2)]
+    runs = RUNS.with_columns(
+        ending_state=pl.Series(states, dtype=pl.String), ending=pl.Series(endings, dtype=pl.String)
+    )
+    assert len(selected(text, runs)) == n

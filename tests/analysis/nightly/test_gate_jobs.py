@@ -191,6 +191,17 @@ def test_a_run_that_failed_is_not_judged_and_fails_the_gate(reason):
     assert found[runs["run_id"][21]] == "crashed"
 
 
+COMPLETED = {"last_step": 30, "planned_steps": 100, "step_lines": 30, "ending_state": "completed"}
+UNRELATED = {"last_step": 40, "planned_steps": 100, "step_lines": 40, "world_size": 64, "name": "b-0"}
+
+
+@pytest.mark.parametrize("extra", [COMPLETED, UNRELATED])
+def test_only_a_run_that_did_not_complete_is_called_crashed_and_only_by_runs_of_its_kind(extra):
+    made = [row | {"last_step": 100, "planned_steps": 100} for row in rows(0.0, 0.0)]
+    runs = run_frame([*made, made[-1] | {"run_id": "extra"} | extra])
+    assert "crashed" not in verdicts_of_runs(runs, runs["run_id"], read_policy({}), {}).values()
+
+
 def test_a_job_without_a_run_tonight_is_missing():
     """A weekly job is not."""
     weekly = [BEGIN + timedelta(days=7 * night - 120) for night in range(21)]

@@ -139,3 +139,12 @@ def test_stages_that_differ_in_memory_alone_are_one_sentence():
     text, *others = plan_sentences(Plan(tuple(rows), (), None, ()))
     assert text.startswith("stages 1 to 3: 16.00 to 20.00 GB allocated at most; not estimated")
     assert others == []
+
+
+def test_settings_of_a_model_without_a_name_are_asked_for_by_their_own_flags(tmp_path):
+    unknown = ("num_query_groups", "group_query_attention", "swiglu")
+    log = without(steps(num_layers=31), *unknown)
+    shown = screen(tmp_path, log, "--hw", "910b3")["missing"]
+    flags = ["--gated-linear-unit/--no-gated-linear-unit", "--num-query-groups"]
+    assert sorted(shown.split(": pass ")[1].split()) == flags
+    assert "MFU" in screen(tmp_path, log, "--hw", "910b3", "--gated-linear-unit", "--num-query-groups", "32")

@@ -95,7 +95,7 @@ def test_a_later_start_on_other_devices_leaves_device_hours_unknown(tmp_path):
 
 def test_every_part_of_the_account_is_a_loss_with_a_name():
     causes = {part.removesuffix("_between") for part in words("en")["parts"]} - {"useful"}
-    assert causes | {"bubble", "recomputation", "published"} == set(words("en")["overheads"])
+    assert causes | {"bubble", "recomputation", "published", "skipped_updates"} == set(words("en")["overheads"])
 
 
 @pytest.mark.usefixtures("analysed_once")

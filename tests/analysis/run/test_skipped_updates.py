@@ -1,5 +1,6 @@
 """Where every update was skipped, the rates are of the skipped steps, and the first screen says so."""
 
+import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.present.views.first_screen import rows
@@ -43,3 +44,16 @@ def test_one_update_that_was_made_gives_the_rates(tmp_path):
     assert set(run.steps.filter(excluded_reason=SKIPPED)["step"]) == {2, 4}
     assert run.step_time_ms == 2005.0
     assert "counted_updates_skipped" not in [note.code for note in run.notes]
+
+
+@pytest.mark.parametrize(("loss", "label"), [(None, "skipped updates "), ("nan", "skipped updates, NaN ")])
+def test_the_overhead_names_nan_only_where_a_step_is_nan(tmp_path, loss, label):
+    lines = [arguments_dump(SETTINGS)]
+    for step in range(1, 401):
+        skipped = {"number of skipped iterations": "1" if 30 <= step < 60 else "0"}
+        lost = {"lm loss": loss} if loss and 100 <= step < 120 else {}
+        lines.append(megatron_line(step, 1000.0, pairs=skipped | lost) + "\n")
+    (tmp_path / "run.log").write_text("".join(lines))
+    run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
+    goodput = next(row for row in rows(run) if row.label == "goodput")
+    assert any(clause.removeprefix("lost: ").startswith(label) for clause in goodput.clauses)

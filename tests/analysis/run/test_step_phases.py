@@ -2,15 +2,17 @@
 
 import pytest
 
-from analysis.present.views.first_screen import rows
+from analysis.present.views.first_screen import quiet_line, rows
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 
+PHASES = ["update_actor 45 %", "gen 40 %", "ref 14 %"]
 
-def verl(tmp_path, name="timing", total=""):
-    """Twenty steps of 100 s of phases, every tenth with a validation of 50 s."""
+
+def verl(tmp_path, name="timing", total="", steps=20):
+    """Steps of 100 s of phases, every tenth with a validation of 50 s."""
     lines = []
-    for step in range(1, 21):
+    for step in range(1, steps + 1):
         testing = f" - {name}/testing:50.0" if step % 10 == 0 else ""
         lines.append(
             f"(main_task pid=64) step:{step} - {name}/gen:40.0 - {name}/update_actor:45.0 - {name}/adv:0.5 - "
@@ -29,7 +31,17 @@ def test_the_sum_of_the_phases_is_a_lower_bound(tmp_path):
     assert [part.fields["name"] for part in note.fields["phases"]] == ["update_actor", "gen", "ref", "adv"]
     time = next(row for row in rows(run) if row.label == "step time")
     assert time.value == "100 s"
-    assert time.clauses == ["at least: sum of the printed phases", "update_actor 45 %", "gen 40 %", "ref 14 %"]
+    assert time.clauses == ["at least: sum of the printed phases", *PHASES, "of the run testing 5 %"]
+    assert not run.short
+    assert quiet_line(run).startswith("run: at least 100 s/step")
+    (rare,) = [note for note in run.notes if note.code == "phases_of_some_steps"]
+    assert rare.fields["phases"][0].fields == {"name": "testing", "share": pytest.approx(100 / 2100)}
+
+
+@pytest.mark.parametrize(("steps", "short"), [(19, True), (20, False)])
+def test_phases_show_whether_a_run_is_short(tmp_path, steps, short):
+    run = verl(tmp_path, steps=steps)
+    assert run.short == short
 
 
 def test_a_printed_total_needs_no_sum(tmp_path):

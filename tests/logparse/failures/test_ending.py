@@ -303,3 +303,13 @@ def test_analyze_gives_the_same_ending(tmp_path):
     assert analyzed["runs"][0]["ending"] == ended["ending"]
     shown = " ".join(run_logparse("analyze", "a.log", cwd=tmp_path).stdout.split())
     assert "failed at step 6 of 500: rank 3, out of device memory" in shown
+
+
+def test_processes_of_deepspeed_that_exit_well_complete_a_run_unless_another_failed(tmp_path):
+    well = [
+        f"[2025-03-04 15:41:29,467] [INFO] [launch.py:460:main] Process {pid} exits successfully." for pid in (1, 2)
+    ]
+    done = diagnosed(tmp_path, *well)
+    assert (done.state, done.signature, done.line) == ("completed", "end.deepspeed", 1)
+    for lines in ((well[0], f"[rank3]: {OOM}"), (f"[rank3]: {OOM}", well[0])):
+        assert diagnosed(tmp_path, *lines).family == "device_memory"
