@@ -178,6 +178,8 @@ FORMAT = LogFormat(
         "global_batch_size": Reading("global_batch_size"),
         "actual seqlen": Reading("seq_length"),
         "actual_seqlen": Reading("seq_length"),
+        # With "actual seqlen" on the line, random-LTD may have shortened it further: the label that comes first counts.
+        "curriculum seqlen": Reading("seq_length"),
         "consumed samples": Reading("consumed_samples"),
         "consumed_samples": Reading("consumed_samples"),
         "consumed tokens": Reading("consumed_tokens", multiples=True),  # swiss-ai: 1.258B
@@ -252,7 +254,6 @@ FORMAT = LogFormat(
             "decoupled learning rate",
             "consumed bins",
             "skipped samples",
-            "curriculum seqlen",
             "random ltd reserved length",
             "reserve_length",
             "max attention logit",
