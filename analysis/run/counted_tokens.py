@@ -41,8 +41,21 @@ def _resolution(rows: pl.DataFrame) -> int:
     return power
 
 
-def describe_counted_tokens(steps: pl.DataFrame, counted: float | None) -> Iterator[Note]:
-    """A warning where the log counts other tokens than the sequence length gives."""
+def counts_beyond_length(printed: pl.DataFrame, counted: float | None) -> bool:
+    """Whether a sample has more tokens by the count than any line prints as its length: a curriculum is not counted."""
+    lengths = printed["seq_length"]
+    if counted is None or lengths.is_empty() or lengths.null_count():
+        return False
+    return counted > (1 + AGREES) * float(lengths.max())  # type: ignore[arg-type]
+
+
+def describe_counted_tokens(steps: pl.DataFrame, counted: float | None, beyond: bool = False) -> Iterator[Note]:
+    """A warning where the log counts other tokens than the sequence length gives.
+
+    ``beyond``: more than the lines print as the length, so that the count is not used.
+    """
     lengths = steps["seq_length"].drop_nulls()
-    if counted is not None and len(lengths):
+    if counted is not None and beyond:
+        yield warning("count_beyond_length", counted=counted, length=int(lengths[-1]))
+    elif counted is not None and len(lengths):
         yield warning("tokens_counted", counted=counted, length=int(lengths[-1]))
