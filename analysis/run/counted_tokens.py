@@ -24,13 +24,26 @@ def tokens_per_sample(steps: pl.DataFrame) -> float | None:
         .with_columns(samples=pl.col("iterations") * pl.col("global_batch_size"))
         .filter((pl.col("tokens") > 0) & (pl.col("samples") > 0))
     )
-    if rows.is_empty() or _resolution(rows) > MOST_ROUNDED * float(rows["tokens"].median() or 0.0):  # type: ignore[arg-type]
+    if rows.is_empty() or _is_rounded(rows):
         return None
     tokens, samples = float(rows["tokens"].sum()), float(rows["samples"].sum())
     by_length = float((rows["samples"] * rows["seq_length"]).sum()) if rows["seq_length"].null_count() == 0 else None
     if by_length and abs(tokens / by_length - 1) <= AGREES:
         return None
     return tokens / samples
+
+
+def _is_rounded(rows: pl.DataFrame) -> bool:
+    """Whether the counts have too few digits to give the tokens of a step.
+
+    Counts that grow by the same number each step are exact to one unit of the last digit over all rows: a rounded one
+    of another size would have drifted.
+    """
+    tokens, of_a_step = rows["tokens"], rows.select(pl.col("tokens") / pl.col("iterations")).to_series()
+    resolution = _resolution(rows)
+    if of_a_step.n_unique() == 1 and resolution <= AGREES * float(tokens.sum()):
+        return False
+    return resolution > MOST_ROUNDED * float(tokens.median() or 0.0)  # type: ignore[arg-type]
 
 
 def _resolution(rows: pl.DataFrame) -> int:

@@ -28,6 +28,12 @@ def test_padding_is_no_work(tmp_path):
     assert run.steps["seq_length"].to_list() == [4096] * 30
 
 
+def test_a_multiple_of_a_hundred_is_not_rounded(tmp_path):
+    run = analyzed(tmp_path, lambda n: str(38_400 * n))
+    assert run.tokens_per_second == pytest.approx(38_400 / 8)
+    assert [note.fields["counted"] for note in run.notes if note.code == "tokens_counted"] == [1200]
+
+
 @pytest.mark.parametrize("count", [lambda n: str(32 * 4096 * n), lambda n: f"{0.001 * (n // 3):.3f}B"])
 def test_a_count_that_agrees_or_is_rounded_changes_nothing(tmp_path, count):
     run = analyzed(tmp_path, count)
