@@ -25,7 +25,7 @@ COMPUTED_COLUMNS = (
     Column("copied", BOOL, "", "another rank printed the same step"),
     Column("replayed", BOOL, "", "an earlier start had done the step"),
     Column("replayed_steps", INT, "steps", "steps of the row that an earlier start had done"),
-    Column("update_is_nan", BOOL, "", "the loss or the gradient norm is NaN, or the loss is no longer printed"),
+    Column("update_is_nan", BOOL, "", "the loss is NaN, infinite or no longer printed, or the gradient norm is NaN"),
     Column("counted", BOOL, "", "the row enters the metrics"),
     Column("excluded_reason", TEXT, "", "code of why the row does not count"),
     *(Column(metric.column, FLOAT, metric.unit, metric.meaning) for metric in COMPUTED),

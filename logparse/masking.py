@@ -36,6 +36,8 @@ _SHAPES = regex.compile(
     r"|eyJ[\w-]{4,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
     r")"
 )
+# Between the words of a command, as a line or as a printed list.
+_BREAK = r"[\"']?,?\s{1,3}[\"']?"
 # What follows these words up to the end of the group.
 _AFTER = regex.compile(
     r"(?<![\w-])((?i:authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest))\s{1,3})([\w.~+/=-]++)"
@@ -43,6 +45,10 @@ _AFTER = regex.compile(
     r"|(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)([^-]++)"
     r"|((?i:[?&](?:sig|signature|x-(?:amz|goog|oss)-(?:signature|credential|security-token))=))([^&\s\"']++)"
     r"|(hooks\.slack\.com/services/)([\w/]++)"
+    # Passwords in flags of commands; -u of containers takes numbers.
+    rf"|(?<![\w-])(sshpass(?:{_BREAK}-[^p\s\"'][^\s\"']{{0,64}}+)*+{_BREAK}-p(?:{_BREAK}|[\"']?))([^\s\"',]++)"
+    rf"|(?<![\w-])((?:-[uU]|--(?:proxy-)?user)(?:=[\"']?|{_BREAK})(?!\d++:\d)[^\s:\"',/=]{{1,128}}+:)(?!//)([^\s\"',]++)"
+    rf"|(?<![\w-])((?:mysql|mariadb)\w{{0,16}}+(?>[^|;&\n]{{0,128}}?[\s\"']-p)[\"']?)(?=[^\s\"',-])([^\s\"',]++)"
 )
 _IN_URL = regex.compile(
     r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
@@ -56,7 +62,7 @@ _VALUE = regex.compile(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]+
 # What a text holds that any of the patterns above can match; looked for in a column at once.
 _TRIGGER = (
     r"(?i)AKIA|ASIA|AROA|AIDA|sk-|hf_|gh[pousr]_|github_pat|glpat|xox|AIza|eyJ|bearer|basic |digest |PRIVATE KEY"
-    r"|sig=|signature=|slack\.com|@|token|key|secret|pass|pwd|cred|auth|cookie"
+    r"|sig=|signature=|slack\.com|@|token|key|secret|pass|pwd|cred|auth|cookie|mysql|mariadb|-u|--user"
 )
 
 
@@ -170,7 +176,7 @@ def _without_password(match: regex.Match[str]) -> str:
 
 
 def _after(match: regex.Match[str]) -> str:
-    front, secret = next((match[i], match[i + 1]) for i in (1, 3, 5, 7, 9) if match[i] is not None)
+    front, secret = next((match[i], match[i + 1]) for i in range(1, 17, 2) if match[i] is not None)
     return match[0] if MASKED.match(secret) else f"{front}{mask(secret)}"
 
 

@@ -16,7 +16,7 @@ from analysis.run.baseline_step_time import with_baseline
 from analysis.run.batch_sizes import describe_batches, mean_batch
 from analysis.run.clock import Clock, read_clock, repair_clock, time_to_train
 from analysis.run.corrupt_rows import describe_damage
-from analysis.run.counted_tokens import describe_counted_tokens, tokens_per_sample
+from analysis.run.counted_tokens import counts_beyond_length, describe_counted_tokens, tokens_per_sample
 from analysis.run.duplicates import describe_copies, of_one_clock
 from analysis.run.earlier_jobs import describe_other_jobs
 from analysis.run.goodput import count_goodput
@@ -68,7 +68,8 @@ def analyze_steps(
     # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
     means = marked.with_columns(global_batch_size=mean_batch())
     counted = tokens_per_sample(means)
-    lengths = {} if counted is None else {"seq_length": pl.lit(counted)}
+    beyond = counts_beyond_length(steps, counted)
+    lengths = {} if counted is None or beyond else {"seq_length": pl.lit(counted)}
     rated = by_settings(means.with_columns(**lengths), how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
@@ -111,7 +112,7 @@ def analyze_steps(
     notes = (
         *data_notes,
         *describe_batches(computed),
-        *describe_counted_tokens(computed, counted),
+        *describe_counted_tokens(computed, counted, beyond),
         *describe_nan_updates(computed),
         *describe_missing_logs(computed, events),
         *clock_notes,

@@ -24,13 +24,26 @@ def tokens_per_sample(steps: pl.DataFrame) -> float | None:
         .with_columns(samples=pl.col("iterations") * pl.col("global_batch_size"))
         .filter((pl.col("tokens") > 0) & (pl.col("samples") > 0))
     )
-    if rows.is_empty() or _resolution(rows) > MOST_ROUNDED * float(rows["tokens"].median() or 0.0):  # type: ignore[arg-type]
+    if rows.is_empty() or _is_rounded(rows):
         return None
     tokens, samples = float(rows["tokens"].sum()), float(rows["samples"].sum())
     by_length = float((rows["samples"] * rows["seq_length"]).sum()) if rows["seq_length"].null_count() == 0 else None
     if by_length and abs(tokens / by_length - 1) <= AGREES:
         return None
     return tokens / samples
+
+
+def _is_rounded(rows: pl.DataFrame) -> bool:
+    """Whether the counts have too few digits to give the tokens of a step.
+
+    Counts that grow by the same number each step are exact to one unit of the last digit over all rows: a rounded one
+    of another size would have drifted.
+    """
+    tokens, of_a_step = rows["tokens"], rows.select(pl.col("tokens") / pl.col("iterations")).to_series()
+    resolution = _resolution(rows)
+    if of_a_step.n_unique() == 1 and resolution <= AGREES * float(tokens.sum()):
+        return False
+    return resolution > MOST_ROUNDED * float(tokens.median() or 0.0)  # type: ignore[arg-type]
 
 
 def _resolution(rows: pl.DataFrame) -> int:
@@ -41,8 +54,21 @@ def _resolution(rows: pl.DataFrame) -> int:
     return power
 
 
-def describe_counted_tokens(steps: pl.DataFrame, counted: float | None) -> Iterator[Note]:
-    """A warning where the log counts other tokens than the sequence length gives."""
+def counts_beyond_length(printed: pl.DataFrame, counted: float | None) -> bool:
+    """Whether a sample has more tokens by the count than any line prints as its length: a curriculum is not counted."""
+    lengths = printed["seq_length"]
+    if counted is None or lengths.is_empty() or lengths.null_count():
+        return False
+    return counted > (1 + AGREES) * float(lengths.max())  # type: ignore[arg-type]
+
+
+def describe_counted_tokens(steps: pl.DataFrame, counted: float | None, beyond: bool = False) -> Iterator[Note]:
+    """A warning where the log counts other tokens than the sequence length gives.
+
+    ``beyond``: more than the lines print as the length, so that the count is not used.
+    """
     lengths = steps["seq_length"].drop_nulls()
-    if counted is not None and len(lengths):
+    if counted is not None and beyond:
+        yield warning("count_beyond_length", counted=counted, length=int(lengths[-1]))
+    elif counted is not None and len(lengths):
         yield warning("tokens_counted", counted=counted, length=int(lengths[-1]))

@@ -32,7 +32,7 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.interruptions import NO_PAUSES, Pauses
-from analysis.run.nan_updates import mark_nan_updates
+from analysis.run.nan_updates import is_infinite, mark_nan_updates
 from analysis.run.outlier_times import borne_out, find_outlier_times
 from analysis.run.restarts import OWN
 from analysis.run.step_time_patterns import find_period
@@ -73,6 +73,7 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     warm_up = rules.warm_up.rows_of(_unpaused(rows))
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
+    nan |= is_infinite("loss") & ~skipped
     rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
     # A skipped update runs forward and backward too: where there is no other row, its time is the pace.
     if rows.select((pl.col("excluded_reason").is_null() & ~skipped).any()).item():

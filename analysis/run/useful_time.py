@@ -22,6 +22,7 @@ from analysis.run.exclusion_reasons import (
     TIMED,
 )
 from analysis.run.frame_filters import only
+from analysis.run.nan_updates import is_infinite
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
@@ -30,6 +31,7 @@ PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE, HOLDS_PAUSE)
 PRICED_BY = (
     *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason"),
     *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow", "update_is_nan"),
+    "grad_norm",
 )
 # Slow rows are stalls where they are few; from the second share of a start's rows to the third they become its pace.
 MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
@@ -44,7 +46,9 @@ def kept_steps() -> pl.Expr:
 def _lost_updates() -> pl.Expr:
     """Steps of a row whose update was left out or is NaN."""
     # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
-    lost = pl.max_horizontal("skipped_iterations", "nan_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
+    # The gradient norm is that of the row's last step.
+    flags = (pl.col("overflow").cast(pl.Int64), is_infinite("grad_norm").cast(pl.Int64))
+    lost = pl.max_horizontal("skipped_iterations", "nan_iterations", *flags).fill_null(0)
     return pl.when("update_is_nan").then("iterations").otherwise(pl.min_horizontal(lost, "iterations"))
 
 

@@ -130,7 +130,26 @@ def mark_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     return steps.with_columns(loss_vanished=vanished), info("loss_vanished", n=len(bare), line=bare[0])
 
 
+def take_skips_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """DeepSpeed's ``skipped=`` counts the updates that were skipped since the start of training, not those of a row.
+
+    The first row of a start has its own count if the training began within it; else its skips are unknown.
+    """
+    if log.giver_of("skipped_iterations") != "deepspeed" or steps["skipped_iterations"].is_null().all():
+        return steps, None
+    marked = with_begins(log, steps, files_go_on=True).with_columns(start=pl.col("begins").cum_sum())
+    count = pl.col("skipped_iterations")
+    before = count.forward_fill().shift(1).over("start")
+    row_steps = pl.col("step").shift(-1).over("start") - pl.col("step")
+    first = pl.when(pl.col("begins") & (pl.col("step") <= row_steps)).then(count)
+    own = pl.coalesce(count - before, first)
+    # A count that falls is of another training.
+    taken = marked.with_columns(skipped_iterations=pl.when(own >= 0).then(own)).drop("begins", "start")
+    return taken, info("skips_taken_apart") if steps["skipped_iterations"].max() else None
+
+
 CORRECTIONS: tuple[Correction, ...] = (
+    take_skips_apart,
     divide_sink_time,
     take_means_apart,
     unmix_second_row,

@@ -120,8 +120,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     stepless = _stepless(contents, trainer)
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
-    if stepless:
-        reasons.append(tr("{n} lines of {name} have no step number", n=stepless[0], name=stepless[1]))
+    reasons += [tr("{n} lines of {name} have no step number", n=stepless[0], name=stepless[1])] if stepless else []
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)

@@ -15,9 +15,13 @@ FORMAT = LogFormat(
     head=r"\bstep=(?P<step>[1-9]\d*), ",
     pair=r"(\w+)=(\[[\[(].*|\[[^\]]*\]|[^,\s]*)(?:,|\s|$)",
     separator=",",
-    labels={"lr": Reading("learning_rate", suffix=r",.*")},  # one of each group of parameters; the first
-    # Updates skipped since the start, and the betas of Adam.
-    ignored=frozenset({"skipped", "mom"}),
+    labels={
+        "lr": Reading("learning_rate", suffix=r",.*"),  # one of each group of parameters; the first
+        # Since the start of training; a correction takes the rows apart.
+        "skipped": Reading("skipped_iterations"),
+    },
+    # The betas of Adam.
+    ignored=frozenset({"mom"}),
     required=("step",),
     companions=(
         Companion(
@@ -41,6 +45,7 @@ FORMAT = LogFormat(
                 "timestamp": "2025-03-02T10:20:31.104000",
                 "step": 20,
                 "learning_rate": 9.5e-06,
+                "skipped_iterations": 1,
                 "logged_samples_per_second": 160.5,
             },
         ),
@@ -52,6 +57,7 @@ FORMAT = LogFormat(
                 "timestamp": "2021-07-01T01:24:59.832000",
                 "step": 150,
                 "learning_rate": 0.00035,
+                "skipped_iterations": 17,
                 "logged_samples_per_second": 463.86,
             },
         ),

@@ -62,6 +62,8 @@ _NOT_COUNTED = {
     "lora": r"\{.*'enable_lora': True.*\}",
     "trainable_parameters_mask": r"\[.*\w.*\]",
 }
+# Experts drop the tokens beyond their capacity; -1 is no limit. How many the router sends there is in no log.
+_DROPPED_TOKENS = {"capacity_factor": r"(?!0*\.?0*$)[\d.]+", "num_experts": r"[2-9]|[1-9]\d+"}
 
 
 def _param(name: str) -> SettingSentence:
@@ -93,12 +95,15 @@ FORMAT = LogFormat(
             fixed={"dataset": "eval"},
         ),
     ),
-    sentences=tuple(_param(name) for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED))),
+    sentences=tuple(
+        _param(name) for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS))
+    ),
     names=(
         *(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
         *(Name(quantity, f"config:{name}", when=_MLA) for name, quantity in _LATENT_SIZES.items()),
     ),
     choices=(
+        Choice("uncounted", "capacity_factor", {f"config:{name}": value for name, value in _DROPPED_TOKENS.items()}),
         *(Choice("uncounted", name, {f"config:{name}": value}) for name, value in _NOT_COUNTED.items()),
         Choice("multi_latent_attention", "True", _MLA),
         Choice("precision", "fp8", {"config:quantization": ".*fp8.*"}),

@@ -116,6 +116,20 @@ NOT_COUNTED = {
     "freeze_ViT": "True",
     "stage": "(?!None$|sft$|pt$|pretrain$).+",  # preference learning and rewards
 }
+# Experts that drop the tokens beyond their capacity: how many the router sends there is in no log. Megatron-LM drops where
+# the factor is set; Megatron-DeepSpeed prints a factor for dense models too, and whether it drops.
+POSITIVE = r"(?!0*\.?0*$)[\d.]+"
+LISTED_EXPERTS = r"\[(?!1\]).*\]"
+EXPERTS = {"arguments:num_experts": rf"[2-9]|[1-9]\d+|{LISTED_EXPERTS}"}
+DROPPED_TOKENS = (
+    ("moe_expert_capacity_factor", POSITIVE, EXPERTS),
+    ("moe_train_capacity_factor", r"0*\.\d*[1-9]\d*", EXPERTS),
+    (
+        "moe_train_capacity_factor",
+        POSITIVE,
+        {"arguments:num_experts": LISTED_EXPERTS, "arguments:moe_token_dropping": "True"},
+    ),
+)
 # Settings that mask the attention by document and skip the rest. Megatron-LM's own reset_attention_mask computes the
 # whole matrix; MindSpeed, which alone prints its algorithm of context parallelism, passes the lengths to the kernel.
 PACKED = {
@@ -178,6 +192,8 @@ FORMAT = LogFormat(
         "global_batch_size": Reading("global_batch_size"),
         "actual seqlen": Reading("seq_length"),
         "actual_seqlen": Reading("seq_length"),
+        # With "actual seqlen" on the line, random-LTD may have shortened it further: the label that comes first counts.
+        "curriculum seqlen": Reading("seq_length"),
         "consumed samples": Reading("consumed_samples"),
         "consumed_samples": Reading("consumed_samples"),
         "consumed tokens": Reading("consumed_tokens", multiples=True),  # swiss-ai: 1.258B
@@ -252,7 +268,6 @@ FORMAT = LogFormat(
             "decoupled learning rate",
             "consumed bins",
             "skipped samples",
-            "curriculum seqlen",
             "random ltd reserved length",
             "reserve_length",
             "max attention logit",
@@ -441,11 +456,9 @@ FORMAT = LogFormat(
         ),
         Name("global_batch_size", "arguments:train_batch_size"),  # GPT-NeoX
         Name("micro_batch_size", "arguments:train_micro_batch_size_per_gpu"),
-        Name(
-            "moe_router_topk", "arguments:topk", when={"arguments:num_experts": r"\[(?!1\]).*\]"}
-        ),  # Megatron-DeepSpeed
+        Name("moe_router_topk", "arguments:topk", when={"arguments:num_experts": LISTED_EXPERTS}),  # Megatron-DeepSpeed
         # Megatron-DeepSpeed. It counts layers from 1: one fewer where the interval does not divide them.
-        Name("moe_layer_freq", "arguments:expert_interval", when={"arguments:num_experts": r"\[(?!1\]).*\]"}),
+        Name("moe_layer_freq", "arguments:expert_interval", when={"arguments:num_experts": LISTED_EXPERTS}),
         Name("rampup_batch_size", "arguments:rampup_batch_size"),
         Name("iterations_to_skip", "arguments:iterations_to_skip"),
         Name("virtual_pipeline_model_parallel_size", "arguments:virtual_pipeline_model_parallel_size"),
@@ -557,6 +570,7 @@ FORMAT = LogFormat(
         Choice("pipeline_layout", "loss as a layer", {"arguments:account_for_loss_in_pipeline_split": "True"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
         *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
+        *(Choice("uncounted", name, {f"arguments:{name}": value, **when}) for name, value, when in DROPPED_TOKENS),
         # Core 0.8 and 0.9 do not print the sizes of state spaces; later versions do, and no embedding stage.
         Choice("uncounted", "spec", {"arguments:spec": ".*mamba.*", "arguments:standalone_embedding_stage": ".+"}),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),

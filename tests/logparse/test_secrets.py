@@ -10,7 +10,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.history.records import mask_secrets
 from logparse.decode.read_run import read_run
-from logparse.masking import mask, mask_setting, mask_text, masked_settings
+from logparse.masking import mask, mask_setting, mask_settings, mask_text, masked_settings
 
 SECRETS = {
     "hf_token": "hf_SECRETabcdefghijkl",
@@ -215,3 +215,32 @@ def test_a_draft_and_the_test_of_a_format_show_no_secret(end, tmp_path):
     assert not [part for part in ("SECRET", end, end[-3:]) if part in shown]
     assert "step time 3.2" in drafted.stderr
     assert "***" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sshpass -p SECRET1 ssh host",
+        "['sshpass', '-v', '-p', 'SECRET1', 'ssh']",
+        "curl -s -u 'admin:SECRET1' host/x",
+        "curl --user=admin:SECRET1 host/x",
+        "-u admin:SECRET1",
+        "mysql -uroot -pSECRET1 db",
+        "['mysqldump', '-u', 'root', '-pSECRET1']",
+    ],
+)
+def test_a_password_in_a_flag_of_a_command_is_masked(text):
+    shown = mask_text(text)
+    assert "SECRET" not in shown
+    assert mask("SECRET1") in shown
+    assert mask_text(shown) == shown
+    settings = pl.DataFrame({"name": ["command"], "value": [text]})
+    assert masked_settings([mask_settings(settings)]) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["docker run -u 1000:1000 image", "python -u train.py --lr 1e-5", "mysql -u root -p db", "ssh -p 22 root@host"],
+)
+def test_such_flags_without_a_password_stay(text):
+    assert mask_text(text) == text

@@ -139,6 +139,29 @@ def test_key_value_heads_of_gpt_neox_are_read(tmp_path):
     assert run.context.get("num_query_groups") == 8
 
 
+EXPERTS = {"num_experts": "8", "moe_router_topk": "2", "moe_token_drop_policy": "probs"}
+OF_DEEPSPEED = {"num_experts": "[8]", "topk": "1", "moe_train_capacity_factor": "1.0", "moe_token_dropping": "True"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (EXPERTS | {"moe_expert_capacity_factor": "0.5"}, "moe_expert_capacity_factor"),
+        (EXPERTS | {"moe_expert_capacity_factor": "1.25"}, "moe_expert_capacity_factor"),
+        (EXPERTS | {"moe_train_capacity_factor": "0.5"}, "moe_train_capacity_factor"),
+        (OF_DEEPSPEED, "moe_train_capacity_factor"),
+        (EXPERTS | {"moe_expert_capacity_factor": "None", "moe_train_capacity_factor": "1.0"}, None),
+        (OF_DEEPSPEED | {"moe_token_dropping": "False"}, None),
+        (OF_DEEPSPEED | {"num_experts": "[1]"}, None),
+        ({"moe_expert_capacity_factor": "0.5", "num_experts": "None"}, None),
+    ],
+)
+def test_tokens_that_experts_drop_are_not_counted(settings, name, tmp_path):
+    run = analyzed(tmp_path, **settings)
+    assert run.context.get("uncounted") == name
+    assert name is None or (run.mfu, run.hfu) == (None, None)
+
+
 MAXTEXT = {
     "use_audio": "True",
     "moba": "True",
@@ -176,6 +199,15 @@ def uncounted_of_maxtext(tmp_path, settings):
 @pytest.mark.parametrize(("name", "value"), MAXTEXT.items())
 def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(name, value, tmp_path):
     assert uncounted_of_maxtext(tmp_path, MAXTEXT_OFF | {name: value}) == name
+
+
+@pytest.mark.parametrize(
+    ("factor", "experts", "name"),
+    [("1.25", "8", "capacity_factor"), ("-1.0", "8", None), ("1.25", "1", None)],
+)
+def test_tokens_that_experts_of_maxtext_drop_are_not_counted(factor, experts, name, tmp_path):
+    settings = MAXTEXT_OFF | {"capacity_factor": factor, "num_experts": experts}
+    assert uncounted_of_maxtext(tmp_path, settings) == name
 
 
 def test_no_setting_of_maxtext_is_on_by_default(tmp_path):

@@ -28,8 +28,25 @@ def test_padding_is_no_work(tmp_path):
     assert run.steps["seq_length"].to_list() == [4096] * 30
 
 
+def test_a_multiple_of_a_hundred_is_not_rounded(tmp_path):
+    run = analyzed(tmp_path, lambda n: str(38_400 * n))
+    assert run.tokens_per_second == pytest.approx(38_400 / 8)
+    assert [note.fields["counted"] for note in run.notes if note.code == "tokens_counted"] == [1200]
+
+
 @pytest.mark.parametrize("count", [lambda n: str(32 * 4096 * n), lambda n: f"{0.001 * (n // 3):.3f}B"])
 def test_a_count_that_agrees_or_is_rounded_changes_nothing(tmp_path, count):
     run = analyzed(tmp_path, count)
     assert run.tokens_per_second == pytest.approx(32 * 4096 / 8)
     assert "tokens_counted" not in [note.code for note in run.notes]
+
+
+@pytest.mark.parametrize(("tokens", "codes"), [(32 * 512, []), (32 * 2048, ["count_beyond_length"])])
+def test_each_line_prints_the_length_of_a_curriculum(tmp_path, tokens, codes):
+    path = tmp_path / "run.log"
+    pairs = {"curriculum seqlen": "  512", "actual seqlen": "  512"}
+    lines = [megatron_line(n, 1000.0, pairs=pairs | {"consumed tokens": str(tokens * n)}) for n in range(1, 31)]
+    path.write_text("\n".join([WORLD, *lines]) + "\n")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.tokens_per_second == pytest.approx(32 * 512 / 8)
+    assert [note.code for note in run.notes if note.code in ("tokens_counted", "count_beyond_length")] == codes

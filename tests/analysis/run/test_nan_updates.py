@@ -17,8 +17,8 @@ def analyzed(tmp_path, pairs_of):
 
 @pytest.mark.parametrize(
     "pairs",
-    [{"lm loss": "nan"}, {"grad norm": "nan"}, {"lm loss": None}],
-    ids=["loss", "gradient norm", "vanished loss"],
+    [{"lm loss": "nan"}, {"grad norm": "nan"}, {"lm loss": None}, {"lm loss": "inf", "grad norm": "inf"}],
+    ids=["loss", "gradient norm", "vanished loss", "infinite"],
 )
 def test_half_of_the_steps_are_lost(tmp_path, pairs):
     run = analyzed(tmp_path, lambda step: pairs if step > 20 else None)
@@ -39,3 +39,18 @@ def test_skipped_updates_of_a_first_row_are_no_warm_up(tmp_path):
     parts = dict(run.time_breakdown.select("part", "share").iter_rows())
     assert (parts.get("skipped"), parts.get("warm_up", 0)) == pytest.approx((0.2, 0.0))
     assert "not_a_number" not in [note.code for note in run.notes]
+
+
+def test_an_infinite_gradient_with_a_printed_skip_stays_a_skip(tmp_path):
+    pairs = {"lm loss": "inf", "grad norm": "inf", "number of skipped iterations": "1"}
+    run = analyzed(tmp_path, lambda step: pairs if step > 30 else None)
+    assert run.goodput == pytest.approx(0.75)
+    assert "not_a_number" not in [note.code for note in run.notes]
+    assert set(run.steps["excluded_reason"][30:]) == {"update_skipped"}
+
+
+def test_an_infinite_gradient_alone_is_an_update_that_was_left_out(tmp_path):
+    run = analyzed(tmp_path, lambda step: {"grad norm": "inf"} if step > 30 else None)
+    assert run.goodput == pytest.approx(0.75)
+    (note,) = [note for note in run.notes if note.code == "not_a_number"]
+    assert note.fields["n"] == 10

@@ -57,3 +57,16 @@ def test_the_overhead_names_nan_only_where_a_step_is_nan(tmp_path, loss, label):
     run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
     goodput = next(row for row in rows(run) if row.label == "goodput")
     assert any(clause.removeprefix("lost: ").startswith(label) for clause in goodput.clauses)
+
+
+def test_skips_of_deepspeed_are_counted_since_the_start(tmp_path):
+    lines = []
+    for n in range(1, 31):
+        clock = f"[2025-03-02 09:{30 + n // 3:02d}:{n % 3 * 20:02d},000]"
+        head = f"{clock} [INFO] [logging.py:96:log_dist] [Rank 0] step={10 * n}"
+        lines.append(f"{head}, skipped={5 * n}, lr=[2e-05], mom=[(0.9, 0.95)]")
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.steps["skipped_iterations"].to_list() == [5] * 30
+    assert abs((run.goodput or 0) - 0.5) < 0.02
