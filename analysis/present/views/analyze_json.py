@@ -92,8 +92,7 @@ def _overhead(overhead: Overhead, price: float | None) -> dict[str, Any]:
     cost = {} if price is None else {"cost": None if hours is None else hours * price}
     advice = None if overhead.advice is None else note_document(overhead.advice)
     more = {"label": word("overheads", overhead.name), "in_steps": overhead.in_steps, "advice": advice}
-    fields = {name: value for name, value in vars(overhead).items() if name != "has_nan"}
-    return {**_metric(fields), **cost, **more}
+    return {**_metric(vars(overhead)), **cost, **more}
 
 
 def _reliability(goodput: Reliability) -> dict[str, Any]:
