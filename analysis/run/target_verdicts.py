@@ -26,6 +26,7 @@ EXIT_CODES: dict[Outcome, int] = {"fail": 1, "unknown": InsufficientDataError.ex
 WHY_NO_RATE = (
     ("no_row_counts", None),
     ("rate_lacks_sizes", None),
+    ("rate_of_resumed_run", None),
     ("no_step_time", None),
     ("samples_rate_not_computed", "world_size"),
     ("tokens_rate_not_computed", "seq_length"),

@@ -92,6 +92,12 @@ FORMAT = LogFormat(
     ),
     records=(
         Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
+        Record(
+            "events",
+            "Continuing training from global step",
+            r"Continuing training from global step (?P<step>\d+)",
+            fixed={"kind": "checkpoint loaded"},
+        ),
         Record("events", "Training completed", r"Training completed\.", fixed={"kind": "training ends"}),
         Record(
             "events",
