@@ -110,9 +110,8 @@ def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) ->
     if covers != "run" or steps[OF_RUN].is_null().all():
         return None
     share = _with_shares(log, _with_starts(log, steps), covers)["share"]
-    return (
-        warning("rate_of_resumed_run", rate=OF_RUN, first=int(steps["step"].min())) if share.is_null().all() else None
-    )  # type: ignore[arg-type]
+    first: Any = steps["step"].min()
+    return warning("rate_of_resumed_run", rate=OF_RUN, first=first) if share.is_null().all() else None
 
 
 def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:

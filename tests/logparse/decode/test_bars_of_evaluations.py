@@ -53,6 +53,6 @@ def test_the_rate_of_a_resumed_training_counts_the_steps_of_its_process(tmp_path
     path = tmp_path / "run.log"
     path.write_text(text, encoding="utf-8")
     run = analyze_logs([str(path)], RunOptions())
-    assert run.step_time_ms == ms
+    assert run.steps["step_time_ms"].unique().to_list() == [ms]
     codes = [note.code for note in run.notes]
     assert ("rate_of_resumed_run" in codes, "no_step_time" in codes) == (ms is None, False)
