@@ -40,7 +40,7 @@ WHY_NO_RATE = (
     ("hfu_is_a_range", "recompute"),
     ("recompute_not_understood", "recompute"),
 )
-WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps")
+WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps", "clock_longer_than_steps")
 
 
 @dataclass(frozen=True)

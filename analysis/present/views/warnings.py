@@ -26,6 +26,7 @@ RANKED = (
         "above_peak",
         "above_assumed_peak",
         "clock_shorter_than_steps",
+        "clock_longer_than_steps",
         "trainings_in_one_file",
     ),
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),

@@ -145,6 +145,15 @@ def test_steps_longer_than_the_clock_break_their_check(tmp_path):
     assert failed(analyze_logs([write(tmp_path, near, "near.log")], RunOptions())) == []
 
 
+@pytest.mark.parametrize(("ms", "broken"), [(3500.0, ["steps_fit_the_clock"]), (5600.0, [])])
+def test_steps_much_shorter_than_every_gap_break_their_check(tmp_path, ms, broken):
+    lines = stamped_log([(1, 100)], lambda *_: 7000.0)
+    lines = [line.replace("iteration (ms): 7000.0", f"iteration (ms): {ms}") for line in lines]
+    run = analyze_logs([write(tmp_path, lines)], RunOptions())
+    assert failed(run) == broken
+    assert (run.goodput is None, run.expectations.plan.left is None) == (bool(broken), bool(broken))
+
+
 def test_a_clock_of_unknown_jumps_breaks_its_check(tmp_path):
     lines = stamped_log([(1, 60), (51, 100)], lambda *_: 7000.0)
     at = next(i for i, line in enumerate(lines) if "loaded checkpoint" in line)
