@@ -14,7 +14,7 @@ from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.baseline_step_time import with_baseline
 from analysis.run.batch_sizes import describe_batches, mean_batch
-from analysis.run.clock import Clock, read_clock, repair_clock, time_to_train
+from analysis.run.clock import Clock, describe_long_gaps, read_clock, repair_clock, time_to_train
 from analysis.run.corrupt_rows import describe_damage
 from analysis.run.counted_tokens import counts_beyond_length, describe_counted_tokens, tokens_per_sample
 from analysis.run.duplicates import describe_copies, of_one_clock
@@ -77,7 +77,8 @@ def analyze_steps(
     rows = with_baseline(computed)
     priced = value_rows(rows)
     time_breakdown = break_down_time(rows, events, pauses, clock, priced)
-    clock_notes = (*repaired.notes, *clock.notes)
+    long_gaps = describe_long_gaps(repaired.steps) if repaired.trusted and not streams else ()
+    clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
     known = repaired.trusted and not clock.notes

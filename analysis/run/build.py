@@ -34,8 +34,8 @@ from logparse.language import tr
 
 # The note that all times are the mean of the whole training.
 MEAN_OF_RUN = "time_by_rate_of_run"
-# The note that names the sizes which would give the time of a step.
-MISSING_SIZES = "rate_lacks_sizes"
+# The notes that say more than that no line has the time of a step.
+WHY_NO_TIME = ("rate_lacks_sizes", "rate_of_resumed_run")
 
 
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
@@ -115,10 +115,9 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
 
 
 def _missing(run: Loaded, analysis: Analysis) -> list[Note]:
-    """What could not be computed, which sizes would give the time of a step, and what its phases add up to."""
-    sizes = [note for note in run.meaning.notes if note.code == MISSING_SIZES]
-    # They say more than that no line has the time.
-    notes = [*(note for note in analysis.notes if not sizes or note.code != "no_step_time"), *sizes]
+    """What could not be computed, why no line gives the time of a step, and what its phases add up to."""
+    why = [note for note in run.meaning.notes if note.code in WHY_NO_TIME]
+    notes = [*(note for note in analysis.notes if not why or note.code != "no_step_time"), *why]
     if "no_step_time" in [note.code for note in notes]:
         notes += describe_phases(run.log.records["timers"], run.log.format.phases)
     return notes
@@ -137,7 +136,7 @@ def _of_rows(run: Loaded, how: RunOptions, analysis: Analysis) -> list[Note]:
         *describe_missing(run.log.sources, run.context.get("world_size")),
         *describe_warm_up(analysis.steps, how.warm_up.asked),
         *describe_clock(analysis.steps),
-        *(note for note in run.meaning.notes if note.code != MISSING_SIZES),
+        *(note for note in run.meaning.notes if note.code not in WHY_NO_TIME),
     ]
 
 

@@ -9,6 +9,7 @@ and without any event, is taken for one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -28,6 +29,8 @@ SET_BACK_S, QUARTER_S, NEAR_S, MOST_JUMPS = 60.0, 900.0, 30.0, 3
 NEAR_FORWARD_S, NEAR_FORWARD, TYPICAL, ROWS_AROUND, OTHER_GAPS = 2.5, 0.02, 1.25, 7, 0.5
 # Stamps are cut to seconds, times rounded: a clock may be shorter than the steps by this.
 CUT_S, ROUNDED = 1.0, 0.02
+# Steps that take less than this share of nearly every gap between stamps contradict the clock, if the gaps are similar.
+PART_OF_GAP, NEARLY_ALL, SIMILAR, FEWEST_GAPS, LEAST_GAP_S = 0.75, 0.8, 0.15, 20, 2.0
 # No clock is set back by more than the years that stamps can be of.
 MOST_S = 230 * 365.25 * 86_400
 
@@ -196,6 +199,21 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
     if steps_s > seconds * (1 + ROUNDED) + CUT_S:
         return Clock(None, (warning("clock_shorter_than_steps", seconds=seconds, steps_seconds=steps_s),))
     return Clock(max(seconds, steps_s))
+
+
+def describe_long_gaps(steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning where nearly every gap between two stamps is similar, and much longer than its steps."""
+    gaps = _gaps(steps, NO_PAUSES).filter("same", "known", pl.col("gap") > 0)
+    if len(gaps) < FEWEST_GAPS:
+        return
+    typical = float(gaps["gap"].median() or 0.0)  # type: ignore[arg-type]
+    # Stamps are cut to seconds.
+    similar = ((pl.col("gap") - typical).abs() <= SIMILAR * typical + CUT_S).mean()
+    short = (pl.col("steps_s") < PART_OF_GAP * pl.col("gap")).mean()
+    shares = gaps.select(similar=similar, short=short).row(0)
+    if typical >= LEAST_GAP_S and min(shares) > NEARLY_ALL:
+        took: Any = gaps["steps_s"].median()
+        yield warning("clock_longer_than_steps", steps_seconds=took, seconds=typical, share=took / typical)
 
 
 def time_to_train(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:

@@ -19,6 +19,10 @@ FEWEST_ROWS, FEWEST_TURNS = 3, 3
 MOST_RECENT = 16
 # How far a row may be after the last one of its stream, in steps between two rows.
 REACH = 1.5
+# Runs that take strict turns: rows of one run are at most so many lines apart.
+MOST_TURNS = 4
+# Rows that print each step again took longer together than the clock by this much: several processes did them at once.
+AT_ONCE = 1.5
 
 
 @dataclass(frozen=True)
@@ -33,32 +37,52 @@ class MixedRun:
 
 def find_streams(steps: pl.DataFrame) -> list[MixedRun]:
     """The streams of each file in which several take turns; empty where every file is of one run."""
-    own = steps.select("source", "step", "copied").with_row_index("at").filter(~pl.col("copied")).drop_nulls("step")
+    read = steps.select("source", "step", "loss", "step_time_ms", "timestamp", "copied").with_row_index("at")
+    own = read.filter(~pl.col("copied")).drop_nulls("step")
     return [stream for file in own.partition_by("source", maintain_order=True) for stream in _of_file(file)]
 
 
 def _of_file(rows: pl.DataFrame) -> list[MixedRun]:
     rise = rows["step"].diff()
-    between = rise.filter(rise > 0).mode().min()
-    falls = int((rise < 0).sum())
-    if falls < FEWEST_TURNS - 1 or not isinstance(between, int):
+    falls = int(((rise <= 0) if _at_once(rows) else (rise < 0)).sum())
+    between = _between(rows["step"]) if falls >= FEWEST_TURNS - 1 else None
+    if between is None:
         return []
-    places, turns = _follow(rows["step"].to_list(), REACH * between)
+    places, turns = _follow(rows["step"].to_list(), rows["loss"].to_list(), REACH * between)
     if turns < FEWEST_TURNS:
         return []
     streams = [stream for stream in _joined(places, rows) if len(stream.at) >= FEWEST_ROWS]
     return streams if len(streams) > 1 else []
 
 
-def _follow(steps: Sequence[int], reach: float) -> tuple[list[int], int]:
+def _at_once(rows: pl.DataFrame) -> bool:
+    """Whether the rows took longer together than the clock allows one process."""
+    stamps = rows["timestamp"].drop_nulls()
+    if len(stamps) < 2:
+        return False
+    passed = (stamps.max() - stamps.min()).total_seconds()  # type: ignore[operator, union-attr]
+    return float(rows["step_time_ms"].sum()) / 1000 > AT_ONCE * passed > 0
+
+
+def _between(steps: pl.Series) -> int | None:
+    """Steps between two rows of one run.
+
+    Where runs take strict turns, the row before is of another run: rows further back are compared too.
+    """
+    rises = [steps.diff(lines) for lines in range(1, MOST_TURNS + 1)]
+    typical = [rise.filter(rise > 0).mode().min() for rise in rises]
+    return min((rise for rise in typical if isinstance(rise, int)), default=None)
+
+
+def _follow(steps: Sequence[int], losses: Sequence[float | None], reach: float) -> tuple[list[int], int]:
     """The stream of each row, and how often a stream goes on after rows of another one that goes on itself."""
     rows: list[int] = []
     places: list[int] = []
     turns = 0
-    # Streams and their last steps, the one used last first.
-    recent: list[tuple[int, int]] = []
-    for step in steps:
-        near = next((stream for stream in recent if 0 < step - stream[1] <= reach), None)
+    # Streams with their last steps and losses, the one used last first.
+    recent: list[tuple[int, int, float | None]] = []
+    for step, loss in zip(steps, losses, strict=True):
+        near = _nearest([stream for stream in recent if 0 < step - stream[1] <= reach], loss)
         if near is None:
             place = len(rows)
             rows.append(0)
@@ -69,8 +93,23 @@ def _follow(steps: Sequence[int], reach: float) -> tuple[list[int], int]:
             turns += place != places[-1] and rows[places[-1]] > 1
         rows[place] += 1
         places.append(place)
-        recent = [(place, step), *recent[: MOST_RECENT - 1]]
+        recent = [(place, step, loss), *recent[: MOST_RECENT - 1]]
     return places, turns
+
+
+def _nearest(
+    streams: Sequence[tuple[int, int, float | None]], loss: float | None
+) -> tuple[int, int, float | None] | None:
+    """The stream that a row goes on: the one used last; of those at the same step the one with the nearest loss."""
+    if not streams:
+        return None
+    # Without losses the runs are taken to keep their order.
+    level = [stream for stream in reversed(streams) if stream[1] == streams[0][1]]
+
+    def distance(stream: tuple[int, int, float | None]) -> float:
+        return 0.0 if loss is None or stream[2] is None else abs(loss - stream[2])
+
+    return min(level, key=distance)
 
 
 def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[MixedRun]:

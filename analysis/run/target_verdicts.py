@@ -26,6 +26,7 @@ EXIT_CODES: dict[Outcome, int] = {"fail": 1, "unknown": InsufficientDataError.ex
 WHY_NO_RATE = (
     ("no_row_counts", None),
     ("rate_lacks_sizes", None),
+    ("rate_of_resumed_run", None),
     ("no_step_time", None),
     ("samples_rate_not_computed", "world_size"),
     ("tokens_rate_not_computed", "seq_length"),
@@ -39,7 +40,7 @@ WHY_NO_RATE = (
     ("hfu_is_a_range", "recompute"),
     ("recompute_not_understood", "recompute"),
 )
-WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps")
+WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps", "clock_longer_than_steps")
 
 
 @dataclass(frozen=True)

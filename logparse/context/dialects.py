@@ -13,7 +13,7 @@ import regex
 
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, FoundTimes, KnownRun, find_times, missing_sizes
+from logparse.context.step_times import TIME, FoundTimes, KnownRun, find_times, missing_sizes, unknown_share
 from logparse.decode.read_run import ParsedLog
 from logparse.decode.values import possible
 from logparse.errors import unknown_name, use_one_of
@@ -145,8 +145,9 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
         # A rate next to zero gives a time that no step takes.
         steps = steps.with_columns(times.times).with_columns(possible(TIME, pl.col(TIME)).alias(TIME))
         notes.append(times.origin)
-    elif steps[TIME].is_null().all() and (missing := missing_sizes(log, steps, known, covers)):
-        notes.append(missing)
+    elif steps[TIME].is_null().all():
+        why = missing_sizes(log, steps, known, covers) or unknown_share(log, steps, covers)
+        notes += [why] if why else []
     steps, corrections = _corrected(log, steps.with_columns(step_time_ms=pl.col(TIME)))
     holds = bool(times and times.by_clock) or holds_pauses(log, match)
     shared = _shares_times(log, times)

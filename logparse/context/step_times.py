@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from logparse.context.corrections import with_begins
+from logparse.context.rate_of_run import share_of_process
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
@@ -76,7 +77,7 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     """The times of ``steps`` where no line prints one; None where one does or no source gives times."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
-    rows = _with_starts(log, steps)
+    rows = _with_shares(log, _with_starts(log, steps), covers)
     rates = _by_rates(rows, known, covers) if _rates_cover_steps(rows, covers) else iter(())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
     candidates = (*clocks, *rates) if covers in CLOCK_FIRST else (*rates, *clocks)
@@ -96,6 +97,21 @@ def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: 
     needed = (*(["world_size"] if of_one else []), *sizes)
     names = [name for name in needed if _size(name, steps, known).is_null().all()]
     return warning("rate_lacks_sizes", rate=rate, names=names, flags=[flag_of(n) for n in names]) if names else None
+
+
+def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> pl.DataFrame:
+    """``rows`` with the ``share`` of the steps of a rate that its time covers."""
+    whole = pl.lit(1.0).alias("share")
+    return rows.with_columns(share_of_process(rows, log.records.get("events")) if covers == "run" else whole)
+
+
+def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) -> Note | None:
+    """A warning where the rate of a training counts steps of earlier processes, and no line prints how many."""
+    if covers != "run" or steps[OF_RUN].is_null().all():
+        return None
+    share = _with_shares(log, _with_starts(log, steps), covers)["share"]
+    first: Any = steps["step"].min()
+    return warning("rate_of_resumed_run", rate=OF_RUN, first=first) if share.is_null().all() else None
 
 
 def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
@@ -124,7 +140,7 @@ def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Ite
             work /= _size("world_size", rows, known)
         unit = resolution(rows[column])
         rate = pl.col(column)
-        time = 1000 * rate if column == "logged_seconds_per_step" else 1000 * work / rate
+        time = 1000 * rate if column == "logged_seconds_per_step" else 1000 * work / (rate * pl.col("share"))
         times = rows.select(pl.when(rate > 0).then(time).alias(TIME))
         if times[TIME].is_null().all():
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import polars as pl
@@ -11,6 +11,9 @@ import polars.selectors as cs
 from logparse.decode.values import DTYPE, group, group_names, holds, with_others
 from logparse.formats._base import Companion
 from logparse.schema import TIME
+
+# Two lines of one banner are at most so many lines apart.
+BANNER = 10
 
 
 def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
@@ -68,7 +71,7 @@ def join_companions(rows: pl.DataFrame, related: pl.DataFrame, companion: Compan
             left_on="line_number",
             right_on="at",
             by="source",
-            strategy="backward" if companion.belongs_to in ("next", "file") else "forward",
+            strategy="backward" if companion.belongs_to in ("next", "file", "banner") else "forward",
             allow_exact_matches=companion.belongs_to != "behind",
             check_sortedness=False,
         )
@@ -79,6 +82,46 @@ def join_companions(rows: pl.DataFrame, related: pl.DataFrame, companion: Compan
         for name in names
     }
     return joined.with_columns(**completed).sort("row").drop("row", "at", cs.starts_with("related "))
+
+
+def banner_lines(
+    lines: Sequence[pl.DataFrame], companions: Sequence[Companion], rows: pl.DataFrame
+) -> list[pl.DataFrame]:
+    """The ``lines`` of ``companions`` without those of a banner that no other line of the banner is next to.
+
+    A line of ``rows`` between them separates them. Where no line has another one next to it, the first of each file is
+    kept.
+    """
+    own = [companion.belongs_to == "banner" for companion in companions]
+    if not any(len(frame) for frame, banner in zip(lines, own, strict=False) if banner):
+        return list(lines)
+    steps = rows.select("source", "line_number", step_line="line_number").sort("line_number")
+    placed = [_after_steps(frame, steps) for frame, banner in zip(lines, own, strict=False) if banner]
+    every = pl.concat(frame.select("source", "line_number", "step_line", n=pl.lit(n)) for n, frame in enumerate(placed))
+    kept = iter([_of_banner(frame, every.filter(pl.col("n") != n)) for n, frame in enumerate(placed)])
+    return [next(kept) if banner else frame for frame, banner in zip(lines, own, strict=False)]
+
+
+def _after_steps(lines: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """``lines`` in their order, with the last ``step_line`` before each; 0 before the first."""
+    ordered = lines.sort("line_number")
+    placed = ordered.join_asof(steps, on="line_number", by="source", allow_exact_matches=False, check_sortedness=False)
+    return placed.with_columns(pl.col("step_line").cast(pl.Int64).fill_null(0))
+
+
+def _of_banner(lines: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    near = others.sort("line_number").select("source", "step_line", "line_number", near=pl.lit(value=True))
+    joined = lines.join_asof(
+        near,
+        on="line_number",
+        by=["source", "step_line"],
+        strategy="nearest",
+        tolerance=BANNER,
+        check_sortedness=False,
+    )
+    own = joined.filter("near").drop("near", "step_line")
+    first = lines.unique("source", keep="first", maintain_order=True).drop("step_line")
+    return own if len(own) else first
 
 
 def _with_sums(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> pl.DataFrame:
@@ -112,6 +155,7 @@ def _belongs(companion: Companion) -> pl.Expr:
     belongs = {
         "all": pl.lit(True),
         "file": pl.lit(True),
+        "banner": pl.lit(True),
         "behind": following.is_null() | (at <= following),
         "next": previous.is_null() | (at > previous),
         "each": following.is_null() | (at < following) | (at == line),

@@ -19,6 +19,7 @@ from logparse.decode.multiline_records import NO_PAIRS, find_pair_lines, of_rows
 from logparse.decode.rechunk import in_one_piece
 from logparse.decode.regex_rule import find_heads, find_tails, read_values, split_pairs, spread, widen
 from logparse.decode.related_lines import (
+    banner_lines,
     find_companions,
     join_companions,
     malformed_companions,
@@ -304,7 +305,7 @@ def _with_companions(log: StepBlock, fmt: LogFormat) -> StepBlock:
     columns = [*(r.column for r in fmt.labels.values()), *fmt.required, *groups]
     null, present = pl.lit(None, pl.Float64), set(log.rows.columns)
     rows = log.rows.with_columns(null.alias(c) for c in dict.fromkeys(columns) if c not in present)
-    for lines, companion in zip(log.companions, fmt.companions, strict=False):
+    for lines, companion in zip(banner_lines(log.companions, fmt.companions, rows), fmt.companions, strict=False):
         # Joining none to the rows of a large log takes a fifteenth of its time.
         if len(lines):
             rows = join_companions(rows, lines, companion)

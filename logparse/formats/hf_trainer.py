@@ -72,16 +72,14 @@ FORMAT = LogFormat(
     companions=(
         Companion("it/s", BAR, belongs_to="behind"),
         Companion("s/it", BAR, belongs_to="behind"),
-        Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="file"),
-        Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
+        Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="banner"),
+        Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="banner"),
         # With --max_steps and a data set without a length it is the largest integer: no number of epochs.
         Companion(
             "Num Epochs = ",
             r"Num Epochs = (?P<epochs>\d{1,9}|\d{1,3}(?:,\d{3}){1,3})(?:[^\d,]|$)",
-            belongs_to="file",
+            belongs_to="banner",
         ),
-        # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
-        Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion(
             "'train_steps_per_second': ",
@@ -90,13 +88,23 @@ FORMAT = LogFormat(
             belongs_to="all",
         ),
         Companion(
-            "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"
+            "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="banner"
         ),
-        Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
-        Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="file"),
+        Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="banner"),
+        Companion(
+            "Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="banner"
+        ),
+        # If bars and dicts are apart in the log, the first bar and the last dict give the steps of an epoch.
+        Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
     ),
     records=(
         Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
+        Record(
+            "events",
+            "Continuing training from global step",
+            r"Continuing training from global step (?P<step>\d+)",
+            fixed={"kind": "checkpoint loaded"},
+        ),
         Record("events", "Training completed", r"Training completed\.", fixed={"kind": "training ends"}),
         Record(
             "events",

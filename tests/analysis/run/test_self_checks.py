@@ -70,6 +70,28 @@ def test_mixed_runs_are_split_where_that_is_asked(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "losses"),
+    [((1, 60), (1001, 1060), (2.0, 2.0)), ((501, 560), (2001, 2060), (2.0, 2.0)), ((1, 60), (1, 60), (2.0, 12.0))],
+    ids=["far apart", "in the middle", "same steps"],
+)
+def test_runs_of_equal_pace_whose_lines_alternate_are_mixed(tmp_path, first, second, losses):
+    lines = [WORLD]
+    for index in range(60):
+        for run, loss in enumerate(losses):
+            clock = BEGIN + timedelta(seconds=6.0 * index + 2.0 * run)
+            step, pairs = (first, second)[run][0] + index, {"lm loss": f"{loss:.6E}"}
+            lines.append(megatron_line(step, 6000.0 + index % 7 + run, f"{clock:%Y-%m-%d %H:%M:%S}", pairs=pairs))
+    path = write(tmp_path, lines)
+    run = analyze_logs([path], RunOptions())
+    assert failed(run)[0] == "one_run_writes_a_file"
+    assert (run.goodput, run.overheads, run.expectations.plan.left) == (None, (), None)
+    parts = analyze_parts([path], RunOptions(), mixed_too=True)
+    assert [(part.steps["step"].min(), part.steps["step"].max()) for part in parts] == [first, second]
+    assert [part.steps["loss"].unique().to_list() for part in parts] == [[loss] for loss in losses]
+    assert [failed(part) for part in parts] == [[], []]
+
+
+@pytest.mark.parametrize(
     "starts",
     [[(1, 60), (51, 200)], [(1, 60), (31, 60), (31, 200)], [(1, 20), (1, 20), (1, 200)]],
     ids=["restart", "restart twice", "from the beginning"],
@@ -121,6 +143,15 @@ def test_steps_longer_than_the_clock_break_their_check(tmp_path):
     assert failed(analyze_logs([write(tmp_path, short)], RunOptions())) == ["steps_fit_the_clock"]
     near = [line.replace("iteration (ms): 7000.0", "iteration (ms): 7050.0") for line in lines]
     assert failed(analyze_logs([write(tmp_path, near, "near.log")], RunOptions())) == []
+
+
+@pytest.mark.parametrize(("ms", "broken"), [(3500.0, ["steps_fit_the_clock"]), (5600.0, [])])
+def test_steps_much_shorter_than_every_gap_break_their_check(tmp_path, ms, broken):
+    lines = stamped_log([(1, 100)], lambda *_: 7000.0)
+    lines = [line.replace("iteration (ms): 7000.0", f"iteration (ms): {ms}") for line in lines]
+    run = analyze_logs([write(tmp_path, lines)], RunOptions())
+    assert failed(run) == broken
+    assert (run.goodput is None, run.expectations.plan.left is None) == (bool(broken), bool(broken))
 
 
 def test_a_clock_of_unknown_jumps_breaks_its_check(tmp_path):

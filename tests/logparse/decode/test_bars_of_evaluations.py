@@ -42,3 +42,17 @@ def test_the_runtime_of_the_training_gives_its_mean_step_time(tmp_path):
     time = next(row for row in rows(run) if row.label == "step time")
     assert time.clauses == ["mean of the training, with evaluations and saves"]
     assert rates_table(run).rows
+
+
+@pytest.mark.parametrize(("line", "ms"), [("  Continuing training from global step 100\n", 4000), ("", None)])
+def test_the_rate_of_a_resumed_training_counts_the_steps_of_its_process(tmp_path, line, ms):
+    """The trainer prints 200 steps over 400 s; the process did 100 of them."""
+    text = PLAN.format(steps=200) + line
+    text += "".join(DICT.format(epoch=round(step / 40, 4)) for step in range(105, 201, 5))
+    text += "{'train_runtime': '400', 'train_steps_per_second': '0.5', 'train_loss': '1.0', 'epoch': '5'}\n"
+    path = tmp_path / "run.log"
+    path.write_text(text, encoding="utf-8")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.steps["step_time_ms"].unique().to_list() == [ms]
+    codes = [note.code for note in run.notes]
+    assert ("rate_of_resumed_run" in codes, "no_step_time" in codes) == (ms is None, False)

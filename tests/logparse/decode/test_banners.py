@@ -1,0 +1,28 @@
+"""Each training of a file has the sizes of its own banner."""
+
+import pytest
+
+from analysis.run.build import analyze_parts
+from analysis.run.options import RunOptions
+
+
+def training(batch, examples, rate):
+    """100 steps of one epoch, between them an evaluation of 64 examples."""
+    text = (
+        f"***** Running training *****\n  Num examples = {examples:,}\n  Num Epochs = 1\n"
+        f"  Total train batch size (w. parallel) = {batch}\n  Total optimization steps = 100\n"
+    )
+    for step in range(1, 101):
+        text += f"{{'loss': '2.5', 'grad_norm': '1', 'learning_rate': '1e-05', 'epoch': '{step / 100}'}}\n"
+        text += "***** Running Evaluation *****\n  Num examples = 64\n  Batch size = 8\n" if step % 25 == 0 else ""
+    return text + f"{{'train_runtime': '200', 'train_steps_per_second': '{rate}', 'train_loss': '1', 'epoch': '1'}}\n"
+
+
+@pytest.mark.parametrize("second", [(64, 6400), (32, 3200)], ids=["another batch", "the same"])
+def test_each_training_of_a_file_has_the_batch_of_its_banner(tmp_path, second):
+    path = tmp_path / "run.log"
+    path.write_text(training(32, 3200, 0.5) + training(*second, 0.25), encoding="utf-8")
+    runs = analyze_parts([str(path)], RunOptions())
+    assert [run.steps["global_batch_size"].unique().to_list() for run in runs] == [[32], [second[0]]]
+    assert [run.steps["step"].to_list() for run in runs] == [list(range(1, 101))] * 2
+    assert [run.steps["step_time_ms"].unique().to_list() for run in runs] == [[2000], [4000]]
