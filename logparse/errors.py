@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 from logparse.language import msg, tr, visible
-
-if TYPE_CHECKING:
-    from logparse.failures.ending import Ending
 
 # What the system says most often where a file cannot be read or written.
 REASONS = (
@@ -78,7 +75,8 @@ class NoStepLineError(LogparseError):
     """The text was read, and no line of it is a step line of a known format; its ``ending`` may be known."""
 
     exit_code = 3
-    ending: Ending | None = None
+    # An Ending, whose type is in a room above this one.
+    ending: Any = None
 
 
 class InsufficientDataError(LogparseError):
