@@ -23,8 +23,12 @@ NIGHTS = 7
 UNKNOWN_DEVICES = {"world_size": "None", "data_parallel_size": "None"}
 
 
+# The clock of write_run goes on by a minute a step.
+MINUTE = 60_000.0
+
+
 def failing(path: Path, seed: int, text: str, **settings: object) -> Path:
-    write_run(path, seed, steps=30, **settings)
+    write_run(path, seed, ms=MINUTE, steps=30, **settings)
     path.write_text(path.read_text() + text)
     return path
 
@@ -36,10 +40,10 @@ def place(tmp_path_factory):
     (folder / "logs").mkdir()
     (folder / "mixed").mkdir()
     for night in range(NIGHTS - 1):
-        write_run(folder / f"logs/n{night}.log", night, steps=30)
+        write_run(folder / f"logs/n{night}.log", night, ms=MINUTE, steps=30)
     failing(folder / f"logs/n{NIGHTS - 1}.log", NIGHTS - 1, CASCADE)
-    write_run(folder / "mixed/ends.log", 11, steps=30)
-    write_run(folder / "mixed/whole.log", 12, steps=500)
+    write_run(folder / "mixed/ends.log", 11, ms=MINUTE, steps=30)
+    write_run(folder / "mixed/whole.log", 12, ms=MINUTE, steps=500)
     failing(folder / "mixed/memory.log", 13, CASCADE)
     failing(
         folder / "mixed/killed.log", 14, "srun: error: node7: task 3: Exited with exit code 137\n", **UNKNOWN_DEVICES
@@ -84,7 +88,7 @@ def test_each_names_what_failed_and_totals_device_hours(place):
     assert ("killed" in row_of(text, "killed"), "completed" in row_of(text, "whole")) == (True, True)
     assert "no end in log" in row_of(text, "ends")
     (total,) = re.findall(r"device-hours by ending \(runs\): .*", text)
-    assert re.search(r"completed 6\d\.\d \(1\), .*device memory 3\.\d \(1\), killed - \(1\)", total)
+    assert re.search(r"completed 6\d\.\d \(1\), .*device memory 4\.0 \(1\), .*killed - \(1\)", total)
     assert "devices or time unknown: 1" in one_line(text)
 
 
