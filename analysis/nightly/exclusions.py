@@ -65,7 +65,7 @@ def find_hidden(
             else _judged(name, every, rule, partial(known, acceptances, every, name))
         )
         if with_all is not None and with_all.verdict == "regression" and without.verdict != "regression":
-            yield from _hidden(with_all, every, reasons, accepted=False)
+            yield from _hidden(with_all, every, reasons)
         elif with_all is not None and with_all.verdict != "regression" and without.verdict == "regression":
             yield from _cancelled(without, reasons, acceptances)
 
@@ -92,14 +92,14 @@ def _judged(name: str, runs: pl.DataFrame, rule: JobRule, known: Callable[[str],
     return None
 
 
-def _hidden(found: MetricNight, runs: pl.DataFrame, reasons: Mapping[str, str], accepted: bool) -> Iterator[Hidden]:
+def _hidden(found: MetricNight, runs: pl.DataFrame, reasons: Mapping[str, str]) -> Iterator[Hidden]:
     """The first excluded run of an open regression."""
     ids = runs["run_id"].to_list()
     since = ids[ids.index(found.began) :] if found.began in ids else ids
     first = next((run_id for run_id in since if run_id in reasons), None)
     if first is not None:
         change = found.night.change if found.night else None
-        yield Hidden(found.metric, first, reasons[first], change, accepted)
+        yield Hidden(found.metric, first, reasons[first], change, accepted=False)
 
 
 def _cancelled(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from logparse.failures.suspicions import Suspicion
-from logparse.inputs.ranks import place_of
+from logparse.inputs.ranks import ranks_of_files
 
 # A slow rank is by this share above the median of the ranks, over the run and in most intervals.
 SLOWER, MOST_INTERVALS, FEWEST_INTERVALS = 0.08, 0.6, 3
@@ -54,8 +54,7 @@ def _with_ranks_of_files(times: pl.DataFrame) -> pl.DataFrame:
     """``times`` with the rank in the name of the file, where the line has none."""
     if not times["rank"].has_nulls():
         return times
-    places = {source: place_of(source) for source in times["source"].unique()}
-    ranks = {source: place.rank for source, place in places.items() if place is not None and place.rank is not None}
+    ranks = ranks_of_files(times["source"].unique())
     of_file = pl.col("source").replace_strict(ranks, default=None, return_dtype=pl.Int64)
     return times.with_columns(rank=pl.coalesce("rank", of_file))
 

@@ -18,7 +18,7 @@ from logparse.failures.scan import Hit
 from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, compare_rank_times
 from logparse.failures.suspicions import Suspect, Suspicion, order_suspects
 from logparse.failures.trainers import FileEnds
-from logparse.inputs.ranks import place_of
+from logparse.inputs.ranks import ranks_of_files
 
 # Families in which a rank that is not in the cause may be to blame.
 WAITED = frozenset(("collective_timeout", "network", "setup"))
@@ -92,8 +92,7 @@ def _times_of_files(steps: pl.DataFrame) -> pl.DataFrame:
     none = pl.DataFrame(schema=RANK_TIMES)
     if steps.is_empty() or "elapsed_time_per_iteration_ms" not in steps.columns:
         return none
-    places = {source: place_of(source) for source in steps["source"].unique()}
-    ranks = {source: place.rank for source, place in places.items() if place is not None and place.rank is not None}
+    ranks = ranks_of_files(steps["source"].unique())
     if len(ranks) < _FEWEST_FILES or len(set(ranks.values())) < len(ranks):
         return none
     timed = steps.filter(pl.col("source").is_in(list(ranks)) & pl.col("elapsed_time_per_iteration_ms").is_finite())
@@ -115,7 +114,7 @@ def _times_of_files(steps: pl.DataFrame) -> pl.DataFrame:
 def _stopped_first(ends: FileEnds, progress: Progress) -> Iterator[Suspicion]:
     """Of ranks' own files those that stop before most others: at an earlier step, or earlier by the clock."""
     files = {tail.source: tail for tail in ends.tails}
-    ranks = {source: place.rank for source in files if (place := place_of(source)) and place.rank is not None}
+    ranks = ranks_of_files(files)
     if len(ranks) < _FEWEST_FILES:
         return
     steps = {source: step for source in ranks if (step := progress.last_in(source, 1, None)[1]) is not None}

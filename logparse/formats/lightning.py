@@ -6,7 +6,8 @@ the epoch. The bar of a batch shows the metrics of the batch before: they are no
 is ``lightning-1``. If the length of an epoch is unknown, only steps of the first epoch are read.
 """
 
-from logparse.formats._base import Choice, LogFormat, Name, Sample, SettingSentence
+from logparse.formats._base import LogFormat, Sample
+from logparse.formats._lightning import TRAINER, TRAINER_CHOICES, TRAINER_NAMES
 
 FORMAT = LogFormat(
     name="lightning",
@@ -25,15 +26,9 @@ FORMAT = LogFormat(
     required=("step",),
     redrawn=True,
     first_epoch=0,
-    sentences=(
-        SettingSentence("trainer", "distributed processes registered", r"Starting with (?P<processes>\d+) processes"),
-        SettingSentence("trainer", "Automatic Mixed Precision", r"Using (?P<precision>\w+) Automatic Mixed Precision"),
-    ),
-    names=(Name("world_size", "trainer:processes"),),
-    choices=(
-        Choice("precision", "bf16", {"trainer:precision": "bfloat16"}),
-        Choice("precision", "fp16", {"trainer:precision": "16bit|float16"}),
-    ),
+    sentences=TRAINER,
+    names=TRAINER_NAMES,
+    choices=TRAINER_CHOICES,
     samples=(
         Sample(
             "Epoch 3:  12%|█▏        | 120/1000 [01:23<10:08,  1.45it/s, v_num=0, train_loss=2.310]",

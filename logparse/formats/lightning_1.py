@@ -8,7 +8,8 @@ Source: Lightning-AI/pytorch-lightning, pytorch_lightning/callbacks/progress/tqd
 logs of its issues 4225 and 14094.
 """
 
-from logparse.formats._base import Choice, Companion, LogFormat, Name, Sample, SettingSentence
+from logparse.formats._base import Companion, LogFormat, Sample
+from logparse.formats._lightning import TRAINER, TRAINER_CHOICES, TRAINER_NAMES
 
 FORMAT = LogFormat(
     name="lightning-1",
@@ -30,15 +31,9 @@ FORMAT = LogFormat(
         Companion(word, rf"{word}(?: \d+)?: +\d+%(?:\|[^|\r]*\|)? *\d+/(?P<validation_batches>\d+) \[", "next")
         for word in ("Validating", "Validation DataLoader")
     ),
-    sentences=(
-        SettingSentence("trainer", "distributed processes registered", r"Starting with (?P<processes>\d+) processes"),
-        SettingSentence("trainer", "Automatic Mixed Precision", r"Using (?P<precision>\w+) Automatic Mixed Precision"),
-    ),
-    names=(Name("world_size", "trainer:processes"),),
-    choices=(
-        Choice("precision", "bf16", {"trainer:precision": "bfloat16"}),
-        Choice("precision", "fp16", {"trainer:precision": "16bit|float16"}),
-    ),
+    sentences=TRAINER,
+    names=TRAINER_NAMES,
+    choices=TRAINER_CHOICES,
     samples=(
         Sample(
             "Validating:  50%|█████     | 8/16 [00:02<00:02, 37.48it/s]\n"

@@ -22,8 +22,6 @@ GIB = float(2**30)
 # The quotes of a dict, or of JSON.
 _PLAN = r"['\"]global_step/max_steps['\"]: ['\"]\d+"
 _EVAL = {"dataset": "eval"}
-# Arguments of the command, printed one on a line. max_length is a limit of each sample, not the length of one.
-_ARGUMENTS = ("per_device_train_batch_size", "gradient_accumulation_steps", "sequence_parallel_size")
 # The Trainer of transformers has neither; Megatron-SWIFT prints other arguments. With sequence parallelism its own count
 # of the batch and its epochs differ.
 _NOT_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
@@ -78,7 +76,6 @@ FORMAT = LogFormat(
         SettingSentence(
             "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
-        *(SettingSentence("args", f"{name}=", rf"^{name}=(?P<{name}>\d+),\s*$") for name in _ARGUMENTS),
         *HF_ARGUMENT_SENTENCES,
         SettingSentence("peft", "model_parameter_info: ", r"model_parameter_info: (?P<class>\w+):"),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
@@ -99,14 +96,14 @@ FORMAT = LogFormat(
     names=(
         *HF_NAMES,
         Name("world_size", "launch:world_size"),
-        Name("micro_batch_size", "args:per_device_train_batch_size"),
-        Name("num_microbatches", "args:gradient_accumulation_steps"),
-        Name("context_parallel_size", "args:sequence_parallel_size"),
+        Name("micro_batch_size", "training arguments:per_device_train_batch_size"),
+        Name("num_microbatches", "training arguments:gradient_accumulation_steps"),
+        Name("context_parallel_size", "training arguments:sequence_parallel_size"),
     ),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
         Choice("lora", "True", {"peft:class": "Peft.*"}),
-        *(Choice(name, "1", {"args:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
+        *(Choice(name, "1", {"training arguments:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
         *HF_CHOICES,
         *HF_ARGUMENT_CHOICES,
     ),

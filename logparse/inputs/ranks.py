@@ -104,6 +104,12 @@ def place_of(path: str) -> Place | None:
     return None
 
 
+def ranks_of_files(paths: Iterable[str]) -> dict[str, int]:
+    """The rank of each file whose name has one."""
+    places = {path: place_of(path) for path in paths}
+    return {path: place.rank for path, place in places.items() if place is not None and place.rank is not None}
+
+
 def missing_ranks(paths: Iterable[str], world_size: int | None = None) -> list[int]:
     """Ranks from 0 on without a file, by the file names; below ``world_size``, where that is known.
 

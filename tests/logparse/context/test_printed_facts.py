@@ -52,11 +52,13 @@ SWIFT_STEP = (
 )
 SWIFT = """\
 [INFO:swift] rank: -1, local_rank: -1, world_size: 1, local_world_size: 1
+[INFO:swift] args: SftArguments(
 gradient_accumulation_steps=8,
 max_length=2048,
 per_device_eval_batch_size=1,
 per_device_train_batch_size=2,
 sequence_parallel_size=1,
+)
 [INFO:swift] model_info: ModelInfo(model_type='qwen2_5', max_model_len=32768, config=Qwen2Config {
   "model_type": "qwen2",
   "num_hidden_layers": 24,
@@ -114,7 +116,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"world_size": 1, "global_batch_size": 16, "num_layers": 24, "lora": True, "seq_length": None},
     ),
     # By its own count the batch is another one.
-    "ms-swift-sp": (SWIFT.replace("size=1,\n[", "size=2,\n["), SWIFT_STEP, {"global_batch_size": None}),
+    "ms-swift-sp": (SWIFT.replace("size=1,\n)", "size=2,\n)"), SWIFT_STEP, {"global_batch_size": None}),
     "torchtune-packed": (
         TUNE.format(packed="true"),
         TUNE_STEP,
