@@ -17,6 +17,7 @@ from analysis.run.earlier_jobs import mark_other_jobs
 from analysis.run.exclusion_reasons import TIMED, WARM_UP
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.tables import SEGMENT_COLUMNS
+from logparse.context.corrections import ended_by_start
 from logparse.context.run_context import RunContext
 from logparse.schema import BEGINNINGS, conform
 
@@ -43,8 +44,8 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame, pauses: Pauses = NO
     places = steps.select("source", "line_number").join_asof(
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
-    begins_after = _begins_after_last(steps, lines)
-    known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null(), at_end=begins_after)
+    at_end = steps["source"].is_in(ended_by_start(steps, starts))
+    known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null(), at_end=at_end)
     seen = mark_other_jobs(mark_damage(_without_begins_of_copies(mark_copies(known)))).with_row_index("at")
     columns = ("at", "copied", "damaged", "other_job", "source", "begun", "at_end", "step", "step_time_ms", "timestamp")
     read = seen.select(columns).with_columns(paused=_follows_pause(seen["step"], pauses))
@@ -52,13 +53,6 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame, pauses: Pauses = NO
     segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
     # Known to ascend, rows are grouped by it in a tenth of the time.
     return seen.drop("at", "begun", "at_end").with_columns(segment.forward_fill().fill_null(0).set_sorted())
-
-
-def _begins_after_last(steps: pl.DataFrame, lines: pl.DataFrame) -> pl.Series:
-    """Whether a process began after the last row of the file of a row: its first row is in the next file."""
-    ends = steps.group_by("source").agg(last=pl.col("line_number").max())
-    begun = lines.join(ends, on="source").filter(pl.col("begun") > pl.col("last"))["source"].unique().to_list()
-    return steps["source"].is_in(begun)
 
 
 def _follows_pause(step: pl.Series, pauses: Pauses) -> pl.Series:

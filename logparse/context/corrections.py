@@ -71,6 +71,16 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return marked, info("second_row_unmixed", lines=lines) if lines else None
 
 
+def ended_by_start(steps: pl.DataFrame, begins: pl.DataFrame) -> list[str]:
+    """The files in which a process begins after the last of ``steps``: its first row is in the next file.
+
+    ``begins`` has the places (source, line_number) of beginnings.
+    """
+    ends = steps.group_by("source").agg(last=pl.col("line_number").max())
+    late = begins.join(ends, on="source").filter(pl.col("line_number") > pl.col("last"))
+    return late["source"].unique().to_list()
+
+
 def with_begins(log: ParsedLog, steps: pl.DataFrame, files_go_on: bool = False) -> pl.DataFrame:
     """Add ``begins``: the first row of a file, where the step falls, after settings or an event of a beginning.
 
@@ -84,9 +94,7 @@ def with_begins(log: ParsedLog, steps: pl.DataFrame, files_go_on: bool = False) 
     other_file = pl.col("source") != pl.col("source").shift(1)
     dump = pl.col("dump")
     if files_go_on:
-        ends = steps.group_by("source").agg(last=pl.col("line_number").max())
-        late = printed.join(ends, on="source").filter(pl.col("line_number") > pl.col("last"))["source"]
-        begun = pl.col("source").shift(1).is_in(late.implode())
+        begun = pl.col("source").shift(1).is_in(ended_by_start(steps, printed))
         other_file &= dump.is_not_null() | begun | (pl.col("step").diff() <= 0)
         dump = dump.forward_fill()
     begins = other_file | (pl.col("step").diff() <= 0) | (dump.fill_null(-1).diff() != 0)
