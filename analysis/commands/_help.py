@@ -139,9 +139,13 @@ class Command(typer.core.TyperCommand):
         return taking_text(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Answer --help-all, which lists every option."""
+        """Answer --help-all, which lists every option. An error of an option names the command, too."""
         _answer_help_all(self, ctx, args)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Refusal as error:
+            error.ctx = getattr(error, "ctx", None) or ctx  # type: ignore[attr-defined]
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Examples first. Translate what is known only now, when the options have been read."""
@@ -314,14 +318,23 @@ def show_refusal(error: Any) -> None:
         error.show()
     message = stream.getvalue()
     sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in message.splitlines()))
-    if hint := _meant(str(getattr(error, "option_name", None) or ""), message):
+    option = str(getattr(error, "option_name", None) or "")
+    if hint := _form_of(option, error.ctx) or _meant(option, message):
         sys.stderr.write(hint + "\n")
-    if quantity := _without_flag(getattr(error, "option_name", None)):
-        sys.stderr.write(tr("{name} has no option: set it in a --config file", name=quantity) + "\n")
+
+
+def _form_of(option: str, ctx: Any) -> str:
+    """What an option that the command has takes, as its help says; empty for one that it has not."""
+    parameters = [parameter for parameter in ctx.command.get_params(ctx) if option in parameter.opts] if ctx else []
+    if not parameters:
+        return ""
+    _translate(ctx.command, ctx)
+    record = _option(parameters[0], ctx)
+    return tr("  try:   {remedy}", remedy="  ".join(record)) if record else ""
 
 
 def _meant(option: str, message: str) -> str:
-    """A hint for a device flag of another name, or for a log given in place of a command; empty for other errors."""
+    """A hint for an option or command that does not exist; empty where none is known."""
     if option in DEVICE_OPTIONS:
         return tr("use --hw to set the device, such as --hw {name}", name="910b")
     if (missing := re.search(_pattern(NO_OPTION), message)) and missing["name"] in COMMANDS_WITH:
@@ -329,17 +342,15 @@ def _meant(option: str, message: str) -> str:
     unknown = re.search(_pattern(NO_COMMAND), message)
     if unknown and Path(unknown["name"]).exists():
         return tr("to read a log: {command}", command=shlex.join(["logparse", "analyze", unknown["name"]]))
-    return ""
+    return _without_flag(option)
 
 
-def _without_flag(option: str | None) -> str | None:
-    """The quantity that somebody tried to give by ``option``; None where there is none."""
-    if option is None:
-        return None
+def _without_flag(option: str) -> str:
+    """How to give a quantity that has no flag; empty where ``option`` names none."""
     from logparse.schema import QUANTITY
 
     name = option.lstrip("-").replace("-", "_")
-    return name if name in QUANTITY else None
+    return tr("{name} has no option: set it in a --config file", name=name) if name in QUANTITY else ""
 
 
 def _pattern(template: str) -> str:

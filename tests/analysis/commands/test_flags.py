@@ -75,6 +75,13 @@ def test_a_quantity_without_a_flag_is_named_where_it_can_be_given(folder):
     assert "has no flag" not in run_logparse("analyze", "run.log", "--nonsense", "4", cwd=folder).stderr
 
 
+def test_an_option_without_its_value_says_what_it_takes(folder):
+    done = run_logparse("analyze", "run.log", "--recompute", cwd=folder)
+    assert done.returncode == 2
+    assert "--recompute none|selective|full" in done.stderr
+    assert "has no option" not in done.stderr
+
+
 # Filters.
 
 
