@@ -69,7 +69,8 @@ def test_every_published_count_agrees(model):
 def test_every_model_can_be_counted_and_details_hardly_matter(model):
     plain = count_parameters(model.shape, model.vocab_size)
     assert plain is not None
-    assert plain.total == pytest.approx(count(model).total, rel=1e-3)
+    most = 2e-2 if model.details.position_embeddings else 1e-3
+    assert plain.total == pytest.approx(count(model).total, rel=most)
 
 
 def rounded_like(published: int, exact: int) -> int:
