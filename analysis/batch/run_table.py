@@ -21,7 +21,7 @@ from analysis.run.run import Run
 from analysis.run.summary import largest_memory, last_finite
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
-from logparse.schema import FLOAT, INT, QUANTITY, TEXT, TIME, Column
+from logparse.schema import BOOL, FLOAT, INT, QUANTITY, TEXT, TIME, Column
 
 # Settings by which runs differ.
 SETTINGS = (
@@ -37,7 +37,7 @@ SETTINGS = (
     "precision",
     "recompute",
 )
-_KINDS = {"int": INT, "float": FLOAT, "bool": pl.Boolean(), "text": TEXT}
+_KINDS = {"int": INT, "float": FLOAT, "bool": BOOL, "text": TEXT}
 
 RUNS_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
@@ -54,6 +54,7 @@ RUNS_COLUMNS = (
     Column("starts", INT, "", "starts of the run"),
     Column("ending_state", TEXT, "", "how the run ended"),
     Column("ending_family", TEXT, "", "what failed"),
+    Column("short", BOOL, "", "fewer than 20 counted steps or less than 5 minutes"),
     Column("step_lines", INT, "rows", "step lines that were read"),
     Column("counted_rows", INT, "rows", "rows that count"),
     Column("steps", INT, "steps", "steps that the lines stand for, those done again as well"),
@@ -115,6 +116,7 @@ def _row(run: Run) -> dict[str, Any]:
         "starts": len(run.segments),
         "ending_state": run.log.ending.state if run.log.ending else None,
         "ending_family": run.log.ending.family if run.log.ending else None,
+        "short": run.short,
         "step_lines": len(run.steps),
         "counted_rows": int(run.steps["counted"].sum()),
         "steps": int(run.steps.filter(~pl.col("copied"))["iterations"].sum()),

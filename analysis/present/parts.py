@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from logparse.language import tr
@@ -89,7 +89,8 @@ class Table:
     """A table. The first cell of a row names it; ``prose`` holds the places of columns of text, others hold numbers.
 
     A cell is a plain text, or a Cell where there is more to say of it. On a terminal a table that ends in prose shows
-    its headings only where it is ``headed``.
+    its headings only where it is ``headed``. ``spare`` holds the places of the columns that a terminal without room for
+    all leaves out, the first of them first.
     """
 
     headings: Sequence[str]
@@ -97,11 +98,19 @@ class Table:
     caption: str = ""
     prose: Collection[int] = ()
     headed: bool = False
+    spare: Sequence[int] = ()
 
     @property
     def cells(self) -> Iterator[tuple[Cell, ...]]:
         """The rows, every cell a Cell."""
         return (tuple(Cell(cell) if isinstance(cell, str) else cell for cell in row) for row in self.rows)
+
+    def without(self, places: Collection[int]) -> Table:
+        """The table without the columns at ``places``."""
+        kept = [at for at in range(len(self.headings)) if at not in places]
+        prose = {new for new, at in enumerate(kept) if at in self.prose}
+        rows = [[row[at] for at in kept] for row in self.rows]
+        return replace(self, headings=[self.headings[at] for at in kept], rows=rows, prose=prose, spare=())
 
 
 @dataclass(frozen=True)

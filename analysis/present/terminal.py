@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.present.console import cut, fill, fold
@@ -29,6 +30,8 @@ PROSE_PADDING, LEAST_PROSE = 2, 24
 MOST_TURNED = 5
 # The least that words get in a table with headings that ends in numbers.
 LEAST_WORDS = 11
+# What names get in addition before a narrow terminal leaves out no more columns.
+ROOM_OF_NAMES = 12
 # How far from the middle half of the values bars reach, in its widths; it is taken for no narrower than a share.
 REACH, LEAST_SPREAD = 3, 0.01
 # The least columns of a label and of a value on the first screen.
@@ -90,6 +93,29 @@ def _padded(text: str, width: int) -> str:
 
 
 def _print_table(console: Console, table: Table) -> None:
+    if table.spare and console.is_terminal:
+        _print_fitting(console, table)
+    else:
+        _print_whole(console, table)
+
+
+def _print_fitting(console: Console, table: Table) -> None:
+    """As many columns as there is room for; a pipe gets all of them, since a program reads them."""
+    for n in range(len(table.spare) + 1):
+        left_out = sorted(table.spare[:n])
+        # Headed, so that long names wrap.
+        fitting = replace(table.without(left_out), headed=True)
+        rows = [[_text(cell) for cell in row] for row in fitting.cells]
+        if _width(console, fitting, rows) - _slack(fitting, rows) + ROOM_OF_NAMES <= console.width:
+            break
+    _print_whole(console, fitting)
+    if left_out:
+        names = tr(", ").join(str(table.headings[at]).replace("\n", " ") for at in left_out)
+        text = tr("left out on this narrow terminal: {names}; --json has all", names=names)
+        console.print(fold(text, console.width), style=STYLES["info"])
+
+
+def _print_whole(console: Console, table: Table) -> None:
     prose = _ends_in_prose(table)
     if not prose:
         console.print()

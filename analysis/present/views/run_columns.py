@@ -21,8 +21,9 @@ from logparse.language import tr
 
 Row = Mapping[str, Any]
 UNKNOWN = "-"
-# The column that gives way where a terminal has no room.
-SPARE = f"wall_clock_{TOKENS}"
+WALL_CLOCK, WITH_STALLS = f"wall_clock_{TOKENS}", f"with_stalls_{TOKENS}"
+# The columns that a narrow terminal leaves out, the first of them first.
+SPARE = (WALL_CLOCK, "hfu", "device", "world_size", WITH_STALLS, "model", "largest_overhead_ratio", "steps")
 ENDING = "ending_state"
 
 
@@ -49,13 +50,13 @@ def shown_columns() -> tuple[Shown, ...]:
         Shown("world_size", tr("devices"), _devices, shared=lambda row: devices(_devices(row))),
         Shown(ENDING, tr("ending"), ending_of, prose=True, shared=ending_of),
         Shown("steps", tr("steps"), _steps, shared=lambda row: tr("{n} steps", n=_steps(row))),
-        figure(SPARE, f"{tokens}\n{word('rates', 'wall_clock')}"),
-        figure(f"with_stalls_{TOKENS}", f"{tokens}\n{word('rates', 'with_stalls')}"),
+        figure(WALL_CLOCK, f"{tokens}\n{word('rates', 'wall_clock')}"),
+        figure(WITH_STALLS, f"{tokens}\n{word('rates', 'with_stalls')}"),
         figure(TOKENS, f"{tokens}\n{word('rates', 'steady')}"),
         figure("mfu", _in_two_lines("mfu")),
         figure("hfu", _in_two_lines("hfu")),
         Shown("largest_overhead_ratio", tr("largest overhead"), overhead_of, prose=True),
-        figure("goodput", _in_two_lines("goodput")),
+        Shown("goodput", _in_two_lines("goodput"), _goodput),
         Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", shared=_warnings),
     )
 
@@ -104,9 +105,13 @@ def _devices(row: Row) -> str:
     return UNKNOWN if row["world_size"] is None else f"{row['world_size']:,}"
 
 
+def _goodput(row: Row) -> str:
+    return UNKNOWN if row["short"] else figure("goodput", "").text(row)
+
+
 def overhead_of(row: Row) -> str:
-    """What cost most, and its share of the time."""
-    if row["largest_overhead"] is None:
+    """What cost most, and its share of the time; a short run has not shown it."""
+    if row["largest_overhead"] is None or row["short"]:
         return UNKNOWN
     return f"{percent(row['largest_overhead_ratio'])} {word('overheads', row['largest_overhead'])}"
 

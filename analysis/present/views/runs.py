@@ -11,7 +11,6 @@ from analysis.batch.peers import describe_outliers
 from analysis.batch.run_table import lost_by_cause
 from analysis.metrics import BY_COLUMN
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.terminal import LEAST_WORDS
 from analysis.present.views.ending import ending_hours
 from analysis.present.views.run_columns import ENDING, SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
@@ -20,8 +19,6 @@ from logparse.language import some, tr
 
 # Causes that are named where there is one line for all, and runs.
 FEW, LEAST_HOURS = 4, 0.05
-# Columns of a wide and of a narrow terminal, and between those of a table.
-ROOM, NARROW, BETWEEN = 120, 80, 1
 
 
 def compose_runs(
@@ -71,29 +68,15 @@ def _table(runs: pl.DataFrame) -> Iterator[Part]:
         failed = set(runs["ending_state"]) & FAILED
         sentences, columns = shared_columns(runs, [one for one in shown_columns() if failed or one.column != ENDING])
         yield from sentences
-        table = _of_columns(runs, columns)
-        shorter = _of_columns(runs, [column for column in columns if column.column != SPARE])
-        # The column of endings must not be what no longer fits a narrow terminal.
-        ended = ENDING in [column.column for column in columns]
-        makes_room = ended and _width(shorter, LEAST_WORDS) <= NARROW < _width(table, LEAST_WORDS)
-        yield shorter if makes_room or _width(table) > ROOM else table
+        yield _of_columns(runs, columns)
 
 
 def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
     rows = [(row["run"], *(column.text(row) for column in columns)) for row in runs.iter_rows(named=True)]
     prose = {at for at, column in enumerate(columns, 1) if column.prose}
-    return Table((tr("run"), *(column.heading for column in columns)), rows, prose=prose, headed=True)
-
-
-def _width(table: Table, least: int | None = None) -> int:
-    """Columns of a terminal that ``table`` takes in one line a row, or where words wrap at ``least`` columns."""
-    from rich.cells import cell_len
-
-    texts = zip(table.headings, *table.rows, strict=True)
-    widest = [max(cell_len(line) for text in column for line in str(text).split("\n")) for column in texts]
-    if least is not None:
-        widest = [min(width, least) if at in {0, *table.prose} else width for at, width in enumerate(widest)]
-    return sum(widest) + BETWEEN * (len(table.headings) - 1)
+    at = {column.column: place for place, column in enumerate(columns, 1)}
+    spare = [at[column] for column in SPARE if column in at]
+    return Table((tr("run"), *(column.heading for column in columns)), rows, prose=prose, headed=True, spare=spare)
 
 
 def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
@@ -129,8 +112,10 @@ def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
 
 def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
     """The metric, the least value and its run, of MFU and of goodput, as far as they are known and can be."""
-    for metric in (BY_COLUMN["mfu"], BY_COLUMN["goodput"]):
-        known = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
+    shown = {"mfu": runs, "goodput": runs.filter(~pl.col("short"))}
+    for metric in (BY_COLUMN[column] for column in shown):
+        known = shown[metric.column].filter(pl.col(metric.column) <= (metric.most or 1))
+        known = known.sort(metric.column, maintain_order=True)
         if len(known):
             yield metric, known[metric.column][0], known["run"][0]
 

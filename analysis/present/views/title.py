@@ -66,7 +66,7 @@ def _devices(title: Title) -> str:
 def _when(title: Title, by_clock: bool) -> str:
     lasted = span(title.seconds) if title.seconds else ""
     if lasted and not by_clock:
-        lasted = tr("{time} of steps", time=lasted)
+        lasted = tr("{time} of step time", time=lasted)
     begins = f"{title.begins:%Y-%m-%d %H:%M}" if title.begins else ""
     return tr(", ").join(part for part in (begins, lasted) if part)
 
@@ -76,6 +76,6 @@ def _how_far(title: Title) -> str:
         return ""
     first, last = (f"{step:,}" for step in (max(title.first_step, 0), title.last_step))
     if title.planned_steps is None:
-        return tr("steps {first} to {last}", first=first, last=last)
-    text = msg("steps {first} to {last} of {planned}")
+        return tr("step {last}", last=last) if first == last else tr("steps {first} to {last}", first=first, last=last)
+    text = msg("step {last} of {planned}") if first == last else msg("steps {first} to {last} of {planned}")
     return tr(text, first=first, last=last, planned=f"{title.planned_steps:,}")

@@ -84,7 +84,7 @@ def _sentence(note: Note, run: Run) -> Sentence:
 
 def _clause(note: Note, run: Run) -> str:
     if _confirms_mfu(note, run):
-        return tr("the log's TFLOP/s over the peak is the MFU (another formula)")
+        return tr("the log's TFLOP/s counts the real model, as MFU does")
     return clause(note)
 
 

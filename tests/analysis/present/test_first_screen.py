@@ -150,7 +150,7 @@ def test_a_short_run_has_no_goodput_no_plan_and_no_interval(log, tmp_path):
 
 def test_a_run_without_a_clock_is_measured_by_its_steps(log, tmp_path):
     log.write_text(arguments_dump(SETTINGS) + "".join(megatron_line(s, 1000.0) + "\n" for s in range(1, 21)))
-    assert " · 20 s of steps" in screen(tmp_path)
+    assert " · 20 s of step time" in screen(tmp_path)
 
 
 def test_mfu_of_packed_documents_is_a_range(log, tmp_path):

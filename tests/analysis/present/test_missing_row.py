@@ -127,7 +127,7 @@ def test_printed_tflops_that_are_the_mfu_are_said_to_be(tmp_path, confirms):
     value = (mfu if confirms else mfu / 2) * 294.91
     log = steps([5000.0] * 30).replace(" lm loss", f" throughput per GPU (TFLOP/s/GPU): {value:.1f} | lm loss")
     shown = screen(tmp_path, log, "--hw", "910b3")["warnings"]
-    assert ("the log's TFLOP/s over the peak is the MFU (another formula)" in shown) == confirms
+    assert ("the log's TFLOP/s counts the real model, as MFU does" in shown) == confirms
 
 
 def test_stages_that_differ_in_memory_alone_are_one_sentence():

@@ -11,15 +11,18 @@ from analysis.hardware.devices import all_devices, find_device
 from analysis.metrics import JUDGED
 from analysis.model.catalogue import all_models, find_model
 from analysis.present.terminal import print_parts
+from analysis.present.views.baselines import baselines_parts
 from analysis.present.views.compare import _p
 from analysis.present.views.hardware import device_parts, hardware_document, hardware_parts
 from analysis.present.views.models import model_parts, models_document, models_parts
+from analysis.published.rows import published
 from logparse.language import LANGUAGES, speaking
 
 
-def printed(parts, width):
+def printed(parts, width, terminal=False):
     out = io.StringIO()
-    print_parts(Console(file=out, width=width, highlight=False, markup=False), parts)
+    console = Console(file=out, width=width, highlight=False, markup=False, force_terminal=terminal, color_system=None)
+    print_parts(console, parts)
     return out.getvalue().splitlines()
 
 
@@ -35,6 +38,17 @@ def test_a_table_with_long_names_keeps_its_headings_and_its_prose(language, widt
     assert row.split()[-1] == "910b2"
     # names are wrapped, and nothing of them is cut
     assert "…" not in "".join(lines)
+
+
+def test_a_narrow_terminal_leaves_out_the_columns_that_matter_least():
+    parts = baselines_parts(published())
+    narrow, piped = printed(parts, 80, terminal=True), printed(parts, 80)
+    assert max(map(cell_len, narrow)) <= 80
+    assert "tokens/s/p" in narrow[2]
+    assert "dtype" not in narrow[2]
+    assert "dtype, " in "".join(narrow[-3:])
+    assert "dtype" in piped[2]
+    assert "left out" not in piped[-2]
 
 
 def test_a_device_shows_its_notes_and_every_peak():
