@@ -182,7 +182,11 @@ def divide_update_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
         return steps, None
     batches, passed = pl.col("step").diff(), pl.col("timestamp").diff().dt.total_milliseconds()
     same = (pl.col("epoch").diff() == 0) & (passed > 0)
-    ratio = with_begins(log, steps).filter(~pl.col("begins")).select((pl.col("step_time_ms") * batches / passed).filter(same))
+    ratio = (
+        with_begins(log, steps)
+        .filter(~pl.col("begins"))
+        .select((pl.col("step_time_ms") * batches / passed).filter(same))
+    )
     median = ratio.to_series().median()
     n = round(median) if isinstance(median, float) else 1
     if n < 2 or abs(median / n - 1) > 0.1:  # type: ignore[operator]
