@@ -13,9 +13,7 @@ FORMAT = LogFormat(
     title="minimind",
     framework="minimind",
     marker=("epoch_time: ", "epoch_Time:"),
-    head=(
-        r"\bEpoch:\[(?P<epoch>[1-9]\d*)/(?P<epochs>\d+)\]\((?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\),?\s"
-    ),
+    head=(r"\bEpoch:\[(?P<epoch>[1-9]\d*)/(?P<epochs>\d+)\]\((?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\),?\s"),
     pair=r"([A-Za-z_]+): ?([^,\s]+)(?:,?\s|$)",
     separator=r",?\s",
     labels={
