@@ -184,7 +184,8 @@ def _multiples(label: str, units: set[str], columns: tuple[str, ...]) -> Reading
 
 def _scale_of_clock(label: str, units: set[str], values: Sequence[float]) -> float | None:
     """The factor of a clock to seconds; None where a time that grows is as likely, or its unit is not printed."""
-    if plain(unit_of(label)[0]) != "time":
+    # A Unix time is none of a run, and its lines may be of any event.
+    if plain(unit_of(label)[0]) != "time" or values[0] > UNIX_TIME:
         return None
     unit = (min(units) if len(units) == 1 else "") or unit_of(label)[1]
     known = UNITS_OF[RUNTIME].get(unit.lower())

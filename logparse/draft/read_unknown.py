@@ -61,7 +61,7 @@ def _is_sure(draft: Draft) -> bool:
 
 def _is_timed(steps: pl.DataFrame) -> bool:
     """Whether the rows have a time: most of them, since one in several units may be read on some lines only."""
-    most = (1 - SHARE) * len(steps)
+    most = len(steps) / 2
     return bool(len(steps)) and any(steps[column].null_count() <= most for column in (*TIMES, "timestamp"))
 
 
