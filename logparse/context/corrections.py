@@ -156,6 +156,44 @@ def take_skips_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return taken, info("skips_taken_apart") if steps["skipped_iterations"].max() else None
 
 
+def divide_by_printed_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """PaddleOCR and MLX-LM divide the time of a line by the steps of a full interval, also where it covers fewer.
+
+    Such a line ends an epoch or the training; for PaddleOCR the line after it covers fewer steps too.
+    """
+    if log.format.name not in ("paddleocr", "mlx-lm") or len(steps) < 2:
+        return steps, None
+    marked = with_begins(log, steps).with_columns(gap=pl.when(~pl.col("begins")).then(pl.col("step").diff()))
+    printed = log.settings.filter(pl.col("name") == "print_batch_step")["value"]
+    full = int(printed[0]) if len(printed) else marked["gap"].drop_nulls().mode().max()
+    short = (pl.col("gap") > 0) & (pl.col("gap") < full)
+    divided = pl.when(short).then(pl.col("step_time_ms") * full / pl.col("gap")).otherwise("step_time_ms")
+    lines = marked.filter(short)["line_number"].to_list()
+    taken = marked.with_columns(step_time_ms=divided).drop("begins", "gap")
+    return taken, info("short_intervals_divided", lines=lines) if lines else None
+
+
+def divide_update_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """ESPnet numbers batches and prints the time of an update, which with ``accum_grad`` takes several of them.
+
+    No line prints how many; the stamps of two lines of an epoch show it.
+    """
+    if log.format.name != "espnet":
+        return steps, None
+    batches, passed = pl.col("step").diff(), pl.col("timestamp").diff().dt.total_milliseconds()
+    same = (pl.col("epoch").diff() == 0) & (passed > 0)
+    ratio = (
+        with_begins(log, steps)
+        .filter(~pl.col("begins"))
+        .select((pl.col("step_time_ms") * batches / passed).filter(same))
+    )
+    median = ratio.to_series().median()
+    n = round(median) if isinstance(median, float) else 1
+    if n < 2 or abs(median / n - 1) > 0.1:  # type: ignore[operator]
+        return steps, None
+    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / n), info("update_time_divided", n=n)
+
+
 CORRECTIONS: tuple[Correction, ...] = (
     take_skips_apart,
     divide_sink_time,
@@ -163,4 +201,6 @@ CORRECTIONS: tuple[Correction, ...] = (
     unmix_second_row,
     shift_utc_stamps,
     mark_vanished_loss,
+    divide_by_printed_steps,
+    divide_update_time,
 )

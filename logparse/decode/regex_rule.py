@@ -34,7 +34,10 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         .explode("text")
         .with_columns(before=pl.when(_goes_on()).then(pl.col("text").shift(1)))
     )
-    heads = pieces.filter(pl.col("text").str.contains("^" + fmt.head)).with_row_index("row")
+    heads = pieces.filter(pl.col("text").str.contains("^" + fmt.head))
+    if fmt.not_steps:
+        heads = heads.filter(~pl.col("text").str.contains(f"^{fmt.head}(?:{fmt.not_steps})"))
+    heads = heads.with_row_index("row")
     body = pl.col("text").str.replace("^" + fmt.head, "")
     if fmt.foreign:
         body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")

@@ -129,6 +129,8 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
 
 def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
     """The settings that are printed in prose."""
+    if not sentences:
+        return
     whole = lines.filter("complete")
     present = there(whole["text"], {sentence.marker for sentence in sentences})
     for sentence in (sentence for sentence in sentences if sentence.marker in present):
@@ -156,5 +158,8 @@ def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fm
     with stopped_by_name(fmt.name):
         rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
         rows += settings_of_sentences(lines, fmt.sentences)
+    if not rows:
+        # Most formats find none in a log of another trainer; to mask an empty frame takes a millisecond.
+        return pl.DataFrame(schema=SCHEMA)
     rows.sort(key=lambda setting: setting.line_number)
     return mask_settings(pl.DataFrame(rows, schema=SCHEMA, orient="row"))

@@ -23,7 +23,7 @@ _LAST_MILLISECOND = 7_258_118_400_000
 # Columns without a unit that count something.
 COUNTED = frozenset({"epochs_done"})
 # Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
-DURATIONS = frozenset({"runtime_seconds"})
+DURATIONS = frozenset({"runtime_seconds", "logged_seconds_per_step"})
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
 
 
@@ -93,12 +93,13 @@ def group(name: str) -> pl.Expr:
 
 
 def _seconds(text: pl.Expr) -> pl.Expr:
-    """Seconds, plain or as ``1 day, 2:03:04``, ``03:04``, ``1d 2h 3m 4s``; null for another text."""
+    """Seconds, plain or as ``1 day, 2:03:04``, ``03:04``, ``1d 2h 3m 4s``, ``350ms``; null for another text."""
     clock = text.str.extract_groups(r"^(?:(\d+) days?, )?(?:(\d+):)?(\d+):(\d\d(?:\.\d+)?)$")
     words = text.str.extract_groups(r"^(?:(\d+)d ?)?(?:(\d+)h ?)?(?:(\d+)m ?)?(?:(\d+(?:\.\d+)?)s)?$")
     spelled = [_in_seconds(parts) for parts in (clock, words)]
     has_digit = text.str.contains(r"\d")
-    return pl.coalesce(parted_float(text), *(pl.when(has_digit & known).then(value) for value, known in spelled))
+    short = parted_float(text.str.extract(r"^([\d.]+)ms$")) / 1000
+    return pl.coalesce(parted_float(text), short, *(pl.when(has_digit & known).then(value) for value, known in spelled))
 
 
 def _in_seconds(parts: pl.Expr) -> tuple[pl.Expr, pl.Expr]:

@@ -92,6 +92,7 @@ def reading_table(reading: Reading) -> dict[str, Any]:
     table: dict[str, Any] = {"column": reading.column}
     table |= {"scale": reading.scale} if reading.scale != 1 else {}
     table |= {"suffix": reading.suffix} if reading.suffix else {}
+    table |= {"multiples": True} if reading.multiples else {}
     return table | ({"absent": reading.absent} if reading.absent != "None" else {})
 
 
@@ -105,11 +106,14 @@ def draft_format(sources: Sequence[Source], most_lines: int = MOST_LINES) -> tup
     secrets = secret_words(pl.DataFrame({"text": [text for _, text in lines]}, schema={"text": pl.String}))
     drafts = [_draft(family, lines, has_two_counters(family, families), secrets) for family in families]
     drafts = [_without_secrets(draft, secrets) for draft in drafts if hide(draft.head, secrets) == draft.head]
-    for draft in (draft for draft in drafts if "no_values" not in draft.doubts):
-        tested = _tested(draft, sources)
-        if tested and tested[1].read >= READ * draft.n:
-            return tested
-    raise _nothing(drafts, sources)
+    tested = (_tested(draft, sources) for draft in drafts if "no_values" not in draft.doubts)
+    read = (found for found in tested if found and found[1].read >= READ * found[0].n)
+    first = next(read, None)
+    if first is None:
+        raise _nothing(drafts, sources)
+    # Lines of another kind may print the time of the same steps, such as those of a library under a loop.
+    others = (found for found in read if "no_time" not in found[0].doubts and found[1].read >= READ * first[1].read)
+    return next(others, first) if "no_time" in first[0].doubts else first
 
 
 def _nothing(drafts: Sequence[Draft], sources: Sequence[Source]) -> NoStepLineError:
@@ -197,7 +201,9 @@ def _with_pair_lines(draft: Draft, lines: Sequence[tuple[int, str]], seconds: fl
 
 def _doubts(draft: Draft, counted: str, timed: bool) -> Iterator[Doubt]:
     read = draft.columns
-    others = read - {"step", "step_in_epoch", "steps_per_epoch", "train_steps", "epoch", "epochs", RUNTIME}
+    others = read - {"step", "step_in_epoch", "steps_per_epoch", "train_steps", "epoch", "epochs"}
+    # A bar without a value may be one of any work.
+    others -= {RUNTIME} if RUNTIME in draft.head else set()
     counts = any(columns <= read for columns in STEPS)
     if not counts or (not others and not any(label.may_be for label in draft.labels)):
         yield "no_values"

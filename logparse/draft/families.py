@@ -97,8 +97,9 @@ def may_hold_step(text: str) -> bool:
 
 def _is_other(before: str) -> bool:
     """Whether the word before a number says that it is no step, such as tokens that were seen."""
-    columns = columns_of(before.strip(" :=\"'"))
-    return bool(columns) and not {"step", "epoch"} & set(columns)
+    label = before.strip(" :=\"'")
+    columns = columns_of(label)
+    return bool(columns) and not {"step", "epoch"} & set(columns) and plain(label) not in step_words()
 
 
 def _integers(number: int, text: str) -> Iterator[tuple[str, Occurrence]]:

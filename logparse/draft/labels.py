@@ -6,7 +6,7 @@ Comes in: each label with its values. Goes out: its column, or the possible colu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -21,18 +21,25 @@ from logparse.draft.spellings import (
     VALUE,
     columns_of,
     is_doubtful,
+    plain,
     unit_columns,
     unit_of,
     unit_scale,
 )
-from logparse.formats._base import NUMBER, Reading
+from logparse.formats._base import MULTIPLES, NUMBER, Reading
 
 LabelDoubt = Literal["unit", "factor", "column", "unknown", "grows"]
 UNIX_TIME = 1e8
 # How far the unit of a time may be from the clock of the lines.
 NEAR = 0.35
 _OF_ALL, _OF_ONE = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
-_CLOCK = regex.compile(r"(?:\d+:)+\d\d(?:\.\d+)?|\d+(?:\.\d+)?s?")
+_CLOCK = regex.compile(
+    r"(?:\d+ days?, )?(?:\d+:)+\d\d(?:\.\d+)?|\d+(?:\.\d+)?s?|(?:\d+d ?)?(?:\d+h ?)?(?:\d+m ?)?(?:\d+(?:\.\d+)?s)?"
+)
+# A value and its mean, or a step and the number of steps.
+_TWO_NUMBERS, SECOND_NUMBER = regex.compile(rf"({NUMBER})/{NUMBER}"), r"/[\d.,]+"
+# So many values of a clock grow, and hardly those of a time.
+SURE_CLOCK = 8
 _NUMBER_OR_NONE = regex.compile(rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?")
 
 
@@ -92,6 +99,10 @@ def _once_each(labels: Sequence[DraftLabel]) -> Iterator[DraftLabel]:
 
 
 def _label(label: str, values: Sequence[str], seconds: float | None) -> DraftLabel:
+    # The value of a line that was cut is empty.
+    values = [value for value in values if value] or values
+    if all(_TWO_NUMBERS.fullmatch(value[:LONGEST_LABEL]) for value in values):
+        return _of_first_numbers(label, values, seconds)
     numbers = [number for value in values if (number := VALUE.fullmatch(value[:LONGEST_LABEL]))]
     columns = columns_of(label) or _by_unit(numbers)
     if not columns:
@@ -99,6 +110,13 @@ def _label(label: str, values: Sequence[str], seconds: float | None) -> DraftLab
     if RUNTIME in columns or len(numbers) < len(values):
         return _clock_or_none(label, values, columns)
     return _of_numbers(label, numbers, columns, seconds)
+
+
+def _of_first_numbers(label: str, values: Sequence[str], seconds: float | None) -> DraftLabel:
+    """A label whose values are two numbers with a slash: the first counts."""
+    draft = _label(label, [value.partition("/")[0] for value in values], seconds)
+    reading = replace(draft.reading, suffix=SECOND_NUMBER) if draft.reading else None
+    return replace(draft, value=values[0], reading=reading, suffix=SECOND_NUMBER)
 
 
 def _by_unit(numbers: Sequence[regex.Match[str]]) -> tuple[str, ...]:
@@ -134,13 +152,44 @@ def _of_numbers(
     units = {number[2] or "" for number in numbers}
     values = [float(number[1].replace(",", "")) for number in numbers]
     if columns == (TIME,) and _grows(values):
-        return draft(None, "grows", (RUNTIME, TIME))
+        scale = _scale_of_clock(label, units, values)
+        return (
+            draft(Reading(RUNTIME, scale=scale, suffix=_suffix(units)))
+            if scale
+            else draft(None, "grows", (RUNTIME, TIME))
+        )
+    if (multiples := _multiples(label, units, columns)) is not None:
+        return draft(multiples, scale=multiples.scale)
     known = None if len(units) > 1 else scale_of(columns[0], min(units) or unit_of(label)[1], values, seconds)
     columns = _by_fractions(columns, values)
     suffix, scale = _suffix(units), known or 1.0
     if doubt := _doubt(label, columns, units, known):
         return draft(None, doubt, columns, scale, suffix)
     return draft(Reading(columns[0], scale=scale, suffix=suffix), scale=scale, suffix=suffix)
+
+
+def _multiples(label: str, units: set[str], columns: tuple[str, ...]) -> Reading | None:
+    """How ``11.5K`` is read: by its letter, and by the unit in ``label`` if it is a time; None for other numbers."""
+    letters = units - {""}
+    if not letters or not letters <= set(MULTIPLES) or len(columns) > 1 or is_doubtful(label):
+        return None
+    known = UNITS_OF.get(columns[0], {"": 1.0})
+    scale = known.get(unit_of(label)[1].lower())
+    return (
+        None
+        if scale is None or (letters & {"M"} and columns[0] == TIME)
+        else Reading(columns[0], scale=scale, multiples=True)
+    )
+
+
+def _scale_of_clock(label: str, units: set[str], values: Sequence[float]) -> float | None:
+    """The factor of a clock to seconds; None where a time that grows is as likely, or its unit is not printed."""
+    # A Unix time is none of a run, and its lines may be of any event.
+    if plain(unit_of(label)[0]) != "time" or values[0] > UNIX_TIME:
+        return None
+    unit = (min(units) if len(units) == 1 else "") or unit_of(label)[1]
+    known = UNITS_OF[RUNTIME].get(unit.lower())
+    return known if len(set(values)) >= SURE_CLOCK else None
 
 
 def _doubt(label: str, columns: tuple[str, ...], units: set[str], scale: float | None) -> LabelDoubt | None:
@@ -161,13 +210,26 @@ def _by_fractions(columns: tuple[str, ...], values: Sequence[float]) -> tuple[st
 def _clock_or_none(label: str, values: Sequence[str], columns: tuple[str, ...]) -> DraftLabel:
     """A label with other values than plain numbers, such as a clock."""
     column, draft = columns[0], partial(DraftLabel, label, len(values), values[0])
-    if column == RUNTIME and _all_match(_CLOCK, values):
-        return draft(Reading(column, suffix="s" if values[0].endswith("s") else ""))
+    if column == RUNTIME:
+        return _of_clock(label, values)
     if column == "overflow" and all(value.lower() in ("true", "false") for value in values):
         return draft(Reading(column))
     if column == "step" or not _all_match(_NUMBER_OR_NONE, values):
         return draft(None, "unit", columns)
     return draft(Reading(column, absent="None|none|N/A"))
+
+
+def _of_clock(label: str, values: Sequence[str]) -> DraftLabel:
+    """A label with the time since the start: as a clock, in words, or a number with one unit."""
+    draft = partial(DraftLabel, label, len(values), values[0])
+    if _all_match(_CLOCK, values):
+        return draft(Reading(RUNTIME))
+    numbers = [VALUE.fullmatch(value) for value in values]
+    units = {number[2] or "" if number else "" for number in numbers}
+    scale = UNITS_OF[RUNTIME].get(min(units).lower()) if len(units) == 1 else None
+    if scale is None:
+        return draft(None, "unit", (RUNTIME,))
+    return draft(Reading(RUNTIME, scale=scale, suffix=_suffix(units)), scale=scale, suffix=_suffix(units))
 
 
 def _all_match(pattern: regex.Pattern[str], values: Sequence[str]) -> bool:

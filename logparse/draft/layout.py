@@ -47,6 +47,8 @@ MOST_BODIES = 24
 _ENDS = {"|": r"\|", ";": ";", ",": r",(?:\s|$)", " - ": r"\s-\s", "\t": r"\t", "  ": r"\s{2,}", " ": r"\s+"}
 # Where a line has several of them.
 _ENDS |= {"| ": r"(?:[|;]|,(?:\s|$))"}
+# Last, since a comma without a blank may part thousands.
+_ENDS |= {", ": ","}
 _BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +"}
 _NUMERIC = r"[-+]?[.\d][^|;=()]*?|[nN]a[nN]|[-+]?[iI]nf"
 _UNITS = sorted({*BARE_UNITS, "ms", "s", "sec", "GiB", "GB", "MiB", "MB", "%"}, key=lambda unit: (-len(unit), unit))
@@ -90,7 +92,7 @@ def _label_pattern(delimiter: str, between: str) -> str:
 
 def _value_pattern(delimiter: str, between: str) -> str:
     if between == " ":
-        return _NUMERIC
+        return rf"(?:{_NUMERIC}){_AFTER_VALUE}" if delimiter == " " else _NUMERIC
     return rf"\S+?{_AFTER_VALUE}" if delimiter == " " else ".*?"
 
 

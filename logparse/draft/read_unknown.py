@@ -25,8 +25,8 @@ NAME, FRAMEWORK = "drafted", "unknown framework"
 # Lines of a log that are looked at, and the share of the step lines that a draft must read to be used unasked.
 MOST_LINES, SHARE = 20_000, 0.9
 # A line that looks like a step line has a loss with a number; one of an evaluation is none.
-_LOSS = r"""(?i)loss["']?\s{0,4}[:=]?\s{0,4}[-+]?(?:[0-9]|nan|inf)"""
-_OTHER = r"(?i)\b(?:val|eval|valid|validation|test|dev)(?:\b|_)|took"
+_LOSS = r"""(?i)loss["']?\s{0,4}[:=]?\s{0,4}[-+]?(?:[0-9]|nan|inf)|[0-9]\s{0,4}loss\b"""
+_OTHER = r"(?i)\b(?:val|eval|valid|validation|test|dev)(?:\b|_)"
 
 
 def read_drafted(arguments: Sequence[str], refusal: LogparseError, read: Callable[[LogFormat], ParsedLog]) -> ParsedLog:
@@ -60,8 +60,9 @@ def _is_sure(draft: Draft) -> bool:
 
 
 def _is_timed(steps: pl.DataFrame) -> bool:
-    """Whether the rows have a time, as those of a log of one line may not."""
-    return any(steps[column].is_not_null().any() for column in (*TIMES, "timestamp"))
+    """Whether the rows have a time: most of them, since one in several units may be read on some lines only."""
+    most = len(steps) / 2
+    return bool(len(steps)) and any(steps[column].null_count() <= most for column in (*TIMES, "timestamp"))
 
 
 def _share(log: ParsedLog, looks: set[tuple[str, int]], records: bool) -> tuple[int, int]:

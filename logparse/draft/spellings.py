@@ -25,7 +25,7 @@ _BYTES = {"gib": 2.0**30, "gb": 1e9, "mib": 2.0**20, "mb": 1e6}
 TIME, RUNTIME, PACE = "elapsed_time_per_iteration_ms", "runtime_seconds", "logged_seconds_per_step"
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
     TIME: {**_TIME, **{f"{unit}/{of}": scale for unit, scale in _TIME.items() for of in _STEPS}},
-    RUNTIME: {unit: scale / 1000 for unit, scale in _TIME.items()},
+    RUNTIME: {**{unit: scale / 1000 for unit, scale in _TIME.items()}, "m": 60.0, "h": 3600.0},
     "logged_mfu": {"%": 0.01},
     "logged_hfu": {"%": 0.01},
     "max_memory_allocated_bytes": _BYTES,

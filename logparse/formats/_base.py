@@ -197,6 +197,7 @@ class LogFormat:
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
 
+    ``not_steps`` is a regex for what follows the head on lines that are of no step, such as evaluations.
     ``redrawn``: a line may be printed again, as a bar is; a line with the step of the previous one is dropped.
     ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
     (``train_steps``) that spans the most lines count.
@@ -226,6 +227,7 @@ class LogFormat:
     tail: frozenset[str] = frozenset()
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
     pair_lines: PairLines | None = None
+    not_steps: str = ""
     redrawn: bool = False
     longest_plan: bool = False
     counted: bool = False

@@ -25,7 +25,7 @@ from typing import Any, get_args
 import polars as pl
 
 from logparse.errors import InputError, reason_of, unknown_name
-from logparse.formats._base import UNIT_GROUPS, Covers, LogFormat, PairLines, Reading
+from logparse.formats._base import UNIT_GROUPS, Covers, Data, LogFormat, PairLines, Reading
 from logparse.language import msg, tr
 from logparse.schema import DECODED_COLUMNS
 
@@ -38,6 +38,7 @@ TEXTS = ("title", "head", "pair", "separator", "foreign")
 LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
 FLAGS = ("redrawn", "pauses_inside")
 COVERS: tuple[str, ...] = get_args(Covers)
+DATA: tuple[str, ...] = get_args(Data)
 _Reader = Callable[[str, str, Any], Any]
 COLUMNS = tuple(column.name for column in DECODED_COLUMNS)
 # The fields of a Reading, and their types.
@@ -107,8 +108,16 @@ def _text(path: str, name: str, value: Any) -> str:
 
 
 def _covers(path: str, name: str, value: Any) -> str:
-    if value not in COVERS:
-        problem = tr("{name} is {value!r}, not one of {known}", name=name, value=value, known=", ".join(COVERS))
+    return _one_of(COVERS, path, name, value)
+
+
+def _data(path: str, name: str, value: Any) -> str:
+    return _one_of(DATA, path, name, value)
+
+
+def _one_of(known: tuple[str, ...], path: str, name: str, value: Any) -> str:
+    if value not in known:
+        problem = tr("{name} is {value!r}, not one of {known}", name=name, value=value, known=", ".join(known))
         raise _wrong(path, problem)
     return str(value)
 
@@ -196,5 +205,6 @@ _WORDS: Mapping[str, _Reader] = {
 _CHOICES: Mapping[str, _Reader] = {
     **dict.fromkeys(FLAGS, _flag),
     "rate_covers": _covers,
+    "trains_on": _data,
     "pair_lines": _pair_lines,
 }

@@ -1,11 +1,13 @@
 """T5X, Scenic, Flax examples and others with clu's writer: ``[1000] learning_rate=0.01, loss=2.31, timing/steps_per_second=3.41``.
 
 The rate is the mean since the line before. absl's stamp has no year and is not read. Tokens per second are of all devices.
+T5X names the collection of a line: ``[1000] collection=train``, or ``collection=training_eval/c4`` of an evaluation.
 
-Source: google/CommonLoopUtils, clu/metric_writers/logging_writer.py; google-research/t5x, t5x/trainer.py.
+Source: google/CommonLoopUtils 2026-01, clu/metric_writers/logging_writer.py; google-research/t5x 2026-04, t5x/trainer.py,
+MetricsManager.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
 
 FORMAT = LogFormat(
     name="clu",
@@ -15,7 +17,8 @@ FORMAT = LogFormat(
     pauses_inside=True,
     rate_covers="interval",
     marker=("steps_per_second", "steps_per_sec="),
-    head=r"\] \[(?P<step>\d+)\] ",
+    head=r"\] \[(?P<step>\d+)\] (?:collection=train )?",
+    not_steps="collection=(?:train[^ ]|t[^r]|[^t])",
     pair=rf"([\w/]+)=({NUMBER})(?:, |\s*$)",
     separator=", ",
     labels={
@@ -32,6 +35,13 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     required=("step", "logged_steps_per_second"),
+    records=(
+        Record(
+            "evaluations",
+            "] collection=training_eval/",
+            rf"\] \[(?P<step>\d+)\] collection=training_eval/(?P<dataset>\S+) (?:.*, )?loss=(?P<loss>{NUMBER})",
+        ),
+    ),
     samples=(
         Sample(
             "I0302 10:20:30.123456 140 logging_writer.py:48] [1000] accuracy=0.5, cross_ent_loss=900.0, learning_rate=0.01, "
@@ -43,6 +53,11 @@ FORMAT = LogFormat(
                 "logged_steps_per_second": 3.4125,
                 "logged_tokens_per_second": 447283.0,
             },
+        ),
+        Sample(
+            "I0302 10:20:30.123456 140 logging_writer.py:48] [1000] collection=train learning_rate=0.01, loss=2.3125, "
+            "timing/steps_per_second=3.4125",
+            {"step": 1000, "learning_rate": 0.01, "loss": 2.3125, "logged_steps_per_second": 3.4125},
         ),
         Sample(
             "I0302 10:20:30.123456 140 logging_writer.py:35] [200] steps_per_second=12.5, train_learning_rate=0.1, train_loss=6.5",

@@ -2,6 +2,8 @@
 
 ``global_step`` counts updates of the weights. ``CurrSamplesPerSec`` is of the last step alone and excludes the time between
 steps; the stamps of the lines give the time.
+
+Source: deepspeedai/DeepSpeed 0.9 to 0.19, deepspeed/utils/timer.py, ThroughputTimer.stop.
 """
 
 from logparse.formats._base import LogFormat, Sample

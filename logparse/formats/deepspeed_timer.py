@@ -4,6 +4,8 @@ The epoch comes before the slash, the pass of the engine after it: a step, if no
 ``SamplesPerSec`` is the mean since the second pass, from forward to update: it excludes the time between two passes
 (loading data, printing) and is not read. The stamps of whole seconds give the time. Later versions print ``step=``
 lines too.
+
+Source: deepspeedai/DeepSpeed 0.1.0, deepspeed/pt/deepspeed_timer.py, ThroughputTimer.stop.
 """
 
 from logparse.formats._base import TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence

@@ -1,7 +1,9 @@
 """ESPnet 2: ``(trainer:754) INFO: 1epoch:train:1-100batch: iter_time=0.001, forward_time=0.1, loss=85.1, ..., train_time=0.412``.
 
-The line is the mean of the batches that it names. ``train_time`` is from update to update, so with ``accum_grad`` it is that of
-several batches, which are what is counted here.
+The line is the mean of the batches that it names. ``train_time`` is from update to update, in seconds: with ``accum_grad`` that
+of several batches, which are what the line counts. ``context.corrections`` divides it.
+
+Source: espnet/espnet, espnet2/train/trainer.py, train_one_epoch, and espnet2/train/reporter.py, 202301 and 2024.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample

@@ -2,6 +2,8 @@
 
 With ``report_to`` or a large ``logging_steps`` nothing else is printed. The bar's clock of whole seconds gives the time,
 or its moving mean where the clock gives none. An evaluation has a bar of its own, of another length.
+
+Source: huggingface/transformers 4.x and 5.x, src/transformers/trainer_callback.py, ProgressCallback.
 """
 
 from logparse.formats._base import BAR_RATE, LogFormat, Sample

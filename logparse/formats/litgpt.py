@@ -1,6 +1,6 @@
 """litgpt: one line per pass, ``Epoch 1 | iter 8 step 4 | loss train: 1.7, val: n/a | iter time: 514 ms (step)``.
 
-To 0.3: ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, also with a bar after the pass. A step is the
+To 0.3: ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, on TPUs without loss, also with a bar after the pass. A step is the
 passes up to the one marked ``(step)`` or ``(optimizer.step)``; its time is the sum of theirs. Where passes are missing, as with a
 ``log_interval`` beyond 1, it is unknown.
 """
@@ -21,8 +21,8 @@ FORMAT = LogFormat(
     framework="litgpt",
     marker=("(step)", "(optimizer.step)"),
     head=(
-        r"\b(?:Epoch \d+ \| )?iter \d+ (?:\| )?step (?P<step>\d+)(?: \||:) loss (?:train: )?"
-        rf"(?P<loss>{NUMBER}), (?:val: [^|]*\| )?iter time: {NUMBER} ?ms \((?:optimizer\.)?step\)"
+        r"\b(?:Epoch \d+ \| )?iter \d+ (?:\| )?step (?P<step>\d+)(?: \||:) (?:loss (?:train: )?"
+        rf"(?P<loss>{NUMBER}), )?(?:val: [^|]*\| )?iter time: {NUMBER} ?ms \((?:optimizer\.)?step\)"
     ),
     pair="",
     labels={},
@@ -36,6 +36,11 @@ FORMAT = LogFormat(
         Companion(
             _TIME_BEFORE,
             rf"\biter (?P<part>\d+) (?:\| )?step \d+: .*, iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ?ms",
+            belongs_to="sum",
+        ),
+        Companion(
+            ": iter time: ",
+            rf"\biter (?P<part>\d+) step \d+: iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ?ms",
             belongs_to="sum",
         ),
     ),
@@ -73,6 +78,10 @@ FORMAT = LogFormat(
             "iter 11 step 5: loss 1.6780, iter time: 212.50ms\n"
             "iter 12 step 6: loss 1.7410, iter time: 220.00ms (optimizer.step)",
             {"step": 6, "loss": 1.741, "elapsed_time_per_iteration_ms": 432.5},
+        ),
+        Sample(
+            "[rank: 0] iter 34 step 35: iter time: 3372.50ms (optimizer.step)\n[rank: 0] next",
+            {"step": 35, "elapsed_time_per_iteration_ms": 3372.5},
         ),
         Sample(
             "iter 9 | step 9: loss 9.8125, iter time: 431.25 ms (optimizer.step), remaining time: 0.35 days",

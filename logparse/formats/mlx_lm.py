@@ -1,7 +1,10 @@
 """MLX-LM's fine-tuning on Apple devices: ``Iter 20: Train loss 2.10, Learning Rate 1.000e-05, It/sec 13.913, Tokens/sec 4560.7``.
 
 ``It/sec`` and ``Tokens/sec`` are means since the line before, without validation; tokens are those that are trained on, of
-all devices. An iteration is one pass; with accumulated gradients an update is several.
+all devices. An iteration is one pass; with accumulated gradients an update is several. ``It/sec`` of the last line counts a
+full interval (``context.corrections``). From 2026-06 on a table without ``It/sec`` is printed, which is not read.
+
+Source: ml-explore/mlx-lm 0.1 to 0.31, mlx_lm/tuner/trainer.py, train; the table: 0.32, mlx_lm/cli_ui.py.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample

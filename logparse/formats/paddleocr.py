@@ -1,10 +1,12 @@
 """PaddleOCR 2.x and 3.x: ``epoch: [1/500], global_step: 10, lr: 0.0001, loss: 30.1, avg_reader_cost: 0.1 s, avg_batch_cost: 0.45 s, avg_samples: 32.0, ips: 70.1 samples/s``.
 
-``avg_batch_cost`` is the mean of the batches since the line before, the reader's share included, and ``ips`` samples/s of one
-device.
+``avg_batch_cost`` is the time of the batches since the line before, the reader's share included, over ``print_batch_step``; an
+epoch may end with fewer batches (``context.corrections``). ``ips`` is samples/s of one device. Evaluation is not in them.
+
+Source: PaddlePaddle/PaddleOCR 2.5 to 3.x, tools/program.py, train.
 """
 
-from logparse.formats._base import LogFormat, Reading, Record, Sample
+from logparse.formats._base import LogFormat, Reading, Record, Sample, SettingSentence
 
 MIB = float(2**20)
 
@@ -30,6 +32,7 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     records=(Record("events", "save model in ", r"save model in ", fixed={"kind": "save ends"}),),
+    sentences=(SettingSentence("config", "print_batch_step", r"\bprint_batch_step ?: (?P<print_batch_step>\d+)"),),
     samples=(
         Sample(
             "[2022/05/01 12:00:00] ppocr INFO: epoch: [1/500], global_step: 10, lr: 0.000100, acc: 0.0, loss: 30.125, "

@@ -2,7 +2,10 @@
 
 The seconds are of all steps since the line before; ``global_step/sec`` in front of the line gives their mean, evaluation and
 saves included. Slim prints ``global step 100: loss = 2.31 (0.345 sec/step)`` of the last step alone, the detection API ``Step 100
-per-step time 0.345s``, a mean since the line before.
+per-step time 0.345s``, a mean of the last call, which is of 100 steps unless configured.
+
+Source: tensorflow 1.x and 2.x, python/training/basic_session_run_hooks.py, LoggingTensorHook and StepCounterHook; tf-slim 1.1,
+tf_slim/learning.py, train_step; tensorflow/models 2020 to 2024, research/object_detection/model_lib_v2.py, train_loop.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Record, Sample, SettingSentence

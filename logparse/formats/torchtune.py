@@ -1,4 +1,4 @@
-"""torchtune 0.2 to 0.6: one line per optimizer step, without its time.
+"""torchtune 0.1 to 0.6: one line per optimizer step, without its time.
 
 ``Step 3 | loss:1.25 lr:2e-05 tokens_per_second_per_gpu:640.25 ...``. How many tokens a step had is not printed:
 the rate gives the time where flags say it, as for samples packed to one length. Since the end of 2024 it is of tokens that have a loss alone.
@@ -31,7 +31,7 @@ FORMAT = LogFormat(
     title="torchtune",
     framework="torchtune",
     rate_covers="step",
-    marker=("_per_second_per_gpu:",),
+    marker=("_per_second_per_gpu:", " gpu_resources:"),
     head=r"\bStep (?P<step>\d+) \| ",
     pair=r"([A-Za-z_][\w/]*):(\S+)(?:\s|$)",
     separator=r"\s",
@@ -43,7 +43,7 @@ FORMAT = LogFormat(
         "peak_memory_alloc": Reading("max_memory_allocated_bytes", scale=GIB),
         "peak_memory_reserved": Reading("max_memory_reserved_bytes", scale=GIB),
     },
-    ignored=frozenset({"peak_memory_active"}),
+    ignored=frozenset({"peak_memory_active", "gpu_resources"}),
     # What a recipe adds: preference optimization, distillation, quantization.
     ignored_patterns=(r"(?:rewards|log_probs|logits)/.*", r"\w+_loss"),
     required=("step",),

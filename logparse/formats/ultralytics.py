@@ -1,7 +1,9 @@
 """Ultralytics YOLO: the bar of an epoch, ``  1/100  2.34G  1.23  2.34  1.34  23  640: 100%|██| 50/50 [00:12<00:00,  4.12it/s]``.
 
 From 2025-09 on ``... 640: 100% ━━━━━━━━━━━━ 50/50 4.1it/s 12.2s``. A step is a batch. The bar's clock begins again with each
-epoch; a bar of validation has no memory in front.
+epoch; a bar of validation has no memory in front. The rate of the last bar of an epoch is the mean of the epoch.
+
+Source: ultralytics/ultralytics 8.0 to 8.4, ultralytics/engine/trainer.py and utils/tqdm.py; ultralytics/yolov5 7.0, train.py.
 """
 
 from logparse.formats._base import LogFormat, Sample

@@ -3,6 +3,8 @@
 Each rank prints its own line. ``time`` is from the loaded batch to the update, ``data_time`` the wait for the batch before
 it, a timer here: the step takes both, as its stamps show. ``tgs`` is tokens of this rank over ``time``; ``e2e_tgs`` is since
 the start. Versions of 2025-09 and later print the epoch first.
+
+Source: InternLM/xtuner 2025-07 to 2026-05, xtuner/v1/train/trainer.py, _log_step.
 """
 
 from logparse.formats._base import LogFormat, Reading, Record, Sample

@@ -60,7 +60,20 @@ def test_a_format_is_drafted_and_tested_as_the_page_shows(folder):
 
 def test_every_word_is_explained():
     told = set(regex.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", DOCS, regex.MULTILINE))
-    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, *FLAGS, "rate_covers", "labels", "pair_lines"}
+    others = {"rate_covers", "trains_on", "labels", "pair_lines"}
+    assert set(regex.findall(r"\w+", " ".join(told))) == {*TEXTS, *LISTS, *FLAGS, *others}
+
+
+def test_a_trainer_of_images_has_no_tokens(folder):
+    (folder / "images.toml").write_text(f'trains_on = "images"\n{OURS}')
+    log = read_run([str(folder / "ours.log")], str(folder / "images.toml"))
+    assert log.format.trains_on == "images"
+    done = run_logparse("analyze", "ours.log", "--format-file", "images.toml", "--json", cwd=folder)
+    (run,) = json.loads(done.stdout)["runs"]
+    assert "no_tokens" in {note["code"] for note in run["notes"]}
+    (folder / "images.toml").write_text(f'trains_on = "sound"\n{OURS}')
+    with pytest.raises(LogparseError, match="trains_on is 'sound', not one of text, images, speech"):
+        read_run([str(folder / "ours.log")], str(folder / "images.toml"))
 
 
 def test_it_is_the_format_that_the_same_python_makes(folder):

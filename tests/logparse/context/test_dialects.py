@@ -166,6 +166,38 @@ def test_per_step_time_of_later_versions_is_not_divided(parse):
     assert times(parse(sink_log(4, "per_step_time: {}ms"))) == [1904.0, 1908.0]
 
 
+# PaddleOCR and MLX-LM divide by the configured interval, ESPnet prints the time of an update.
+
+
+def test_a_line_that_covers_fewer_steps_than_the_interval_is_divided_by_its_steps(parse):
+    costs = ((10, 0.4), (20, 0.4), (25, 0.2), (30, 0.2), (40, 0.4))
+    before, after = "ppocr INFO: epoch: [1/2], global_step: ", " s, ips: 80.0 samples/s\n"
+    text = "".join(
+        f"[2026/03/02 10:00:{n:02}] {before}{n}, loss: 1.0, avg_batch_cost: {cost}{after}" for n, cost in costs
+    )
+    meaning = interpret(parse(text))
+    assert meaning.steps["step_time_ms"].to_list() == [400.0] * 5
+    assert info("short_intervals_divided", lines=[3, 4]) in meaning.notes
+    assert times(parse("ppocr INFO: print_batch_step : 20\n" + text))[:2] == [400.0, 800.0]
+
+
+def test_the_rate_of_the_last_line_of_mlx_lm_is_of_its_own_steps(parse):
+    rates = ((10, 2.0), (20, 2.0), (24, 5.0))
+    text = "".join(f"Iter {n}: Train loss 2.1, It/sec {rate}, Tokens/sec 100.0\n" for n, rate in rates)
+    assert times(parse(text)) == [500.0, 500.0, 500.0]
+
+
+@pytest.mark.parametrize(("update", "time"), [(2.4, 0.6), (0.6, 0.6), (1.5, 1.5)])
+def test_the_time_of_an_update_is_divided_by_its_batches(parse, update, time):
+    """A batch took 0.6 s by the stamps: 2.4 s are four of them, 1.5 s no whole number."""
+    text = "".join(
+        f"[n] 2026-03-02 10:0{i}:00,000 (trainer:754) INFO: 1epoch:train:{100 * i + 1}-{100 * i + 100}batch: "
+        f"loss=1.0, train_time={update}\n"
+        for i in range(4)
+    )
+    assert times(parse(text)) == pytest.approx([1000 * time] * 4)
+
+
 # Megatron core 0.16 to 0.19: the second row holds the first iteration again.
 
 

@@ -56,8 +56,30 @@ LOGS = {
     ),
     "a thousand behind a number": (
         lambda n: f"iteration: {n} / 900 | consumed_tokens: {n}.5K | lm_loss: {2.3 - n / 1000:.2f} | step_time: 1.5 |",
-        {"step": 50, "train_steps": 900, "loss": 2.25},
-        {"consumed_tokens", "step_time"},
+        {"step": 50, "train_steps": 900, "loss": 2.25, "consumed_tokens": 50500},
+        {"step_time"},
+    ),
+    "a batch that took its time": (
+        lambda n: f"epoch 1 batch {n} took 1.2{n // 10 % 9} s",
+        {"step": 50, "epoch": 1, MS: 1250},
+        set(),
+    ),
+    "a runtime in words": (
+        lambda n: (
+            f"{{'loss': '{2.3 - n / 1000:.3f}', 'global_step/max_steps': '{n}/900', 'elapsed_time': '1m {n // 10}s'}}"
+        ),
+        {"step": 50, "loss": 2.25, "runtime_seconds": 65.0},
+        set(),
+    ),
+    "a time and its mean": (
+        lambda n: f"iteration {n} | elapsed time per iteration (ms): {400 + n}.5/401.5 | lm_loss: {2.3 - n / 1000:.2f}",
+        {"step": 50, "loss": 2.25, MS: 450.5},
+        set(),
+    ),
+    "commas without blanks": (
+        lambda n: f"train -- tflops=188.8,step={n},loss={2.3 - n / 1000:.3f},step_time={500 + n % 7}ms,grad_norm=2.5",
+        {"step": 50, "loss": 2.25, MS: 501, "grad_norm": 2.5},
+        set(),
     ),
     "a colon after the step": (
         lambda n: f"iter {n}: loss {2.3 - n / 1000:.2f}, time {500 + n % 7}.5ms, mfu 41.20%",
