@@ -139,7 +139,7 @@ def ending_of(
 
     ``rank_times`` are rows of RANK_TIMES.
     """
-    progress = progress_of(steps)
+    progress = progress_of(steps, ends)
     parts = _parts(hits, progress, starts, ends)
     ending = _of_attempts(parts, progress, ends)
     facts = RankFacts(pl.DataFrame(schema=RANK_TIMES) if rank_times is None else rank_times, steps, ends)
@@ -315,7 +315,7 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
 
 def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = _attributed(cause, part.hits)
-    if cause.role == "explains":
+    if cause.role == "explains" and "peer" not in cause.fields:
         # The rank that waits is not the one that failed.
         rank, local, host = None, None, None
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
