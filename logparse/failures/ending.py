@@ -31,6 +31,8 @@ MOST_EVIDENCE, BLOCK_LINES = 4, 12
 ORDER = ("finding", "explains", "consequence")
 # The role of lines that no signature knows.
 NOVEL = "novel"
+# Of more attempts than these only the first and the last ones are kept, with the number of all.
+FIRST_ATTEMPTS, LAST_ATTEMPTS = 5, 15
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
 # Signatures of lines that need not be about the same failure.
@@ -80,7 +82,7 @@ class Ending:
     """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
-    cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
+    cause. ``attempts`` are the first and the last of ``attempts_in_log``. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
     whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
@@ -111,6 +113,7 @@ class Ending:
     restart_helps: bool | None = None
     lines_of_failure: int = 0
     peer: str | None = None
+    attempts_in_log: int = 0
 
     @property
     def failed(self) -> bool:
@@ -143,7 +146,14 @@ def ending_of(
     parts = _parts(hits, progress, starts, ends)
     ending = _of_attempts(parts, progress, ends)
     facts = RankFacts(pl.DataFrame(schema=RANK_TIMES) if rank_times is None else rank_times, steps, ends)
-    return _with_suspects(ending, parts, facts, progress)
+    return _with_few_attempts(_with_suspects(ending, parts, facts, progress))
+
+
+def _with_few_attempts(ending: Ending) -> Ending:
+    """``ending`` with its first and last attempts, and the number of all: a launcher may restart for days."""
+    every = ending.attempts
+    few = every if len(every) <= FIRST_ATTEMPTS + LAST_ATTEMPTS else every[:FIRST_ATTEMPTS] + every[-LAST_ATTEMPTS:]
+    return replace(ending, attempts=few, attempts_in_log=len(every))
 
 
 def _parts(hits: Iterable[Hit], progress: Progress, starts: pl.DataFrame, ends: FileEnds) -> list[_Part]:
@@ -213,8 +223,9 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
             last = cut
         elif cut in begins and not (_any_between(begins, last, cut) or last in cuts[1:]):
             last = cut
+    at = [hit.line for hit in hits]
     for first, after in zip(cuts, [*cuts[1:], None], strict=True):
-        own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
+        own = hits[bisect_left(at, first) : len(at) if after is None else bisect_left(at, after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
             without_caught([hit for hit in own if _is_after(hit, seen or 0)]),
