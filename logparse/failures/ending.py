@@ -44,6 +44,10 @@ _STATES = {
     "killed": "killed",
     "signal": "killed",
 }
+# Lines in which a launcher names the rank that ended first.
+_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.replica"))
+# Findings that a rank prints which waits for another one.
+_PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "gloo.barrier"))
 # Lines that one process of several ended well: another may have failed.
 OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
@@ -326,7 +330,8 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
 
 def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = _attributed(cause, part.hits)
-    if cause.role == "explains" and "peer" not in cause.fields:
+    waits = cause.role == "explains" or cause.meaning.signature in _PRINTED_BY_WAITING
+    if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed.
         rank, local, host = None, None, None
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
@@ -356,7 +361,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
 
 def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
     """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
-    rank, local, host, code = _block(hits)
+    rank, local, host, code = _block(hits, cause)
     if rank is None and cause.rank is None:
         rank, host = _named_with(cause, hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
@@ -385,20 +390,24 @@ def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None
     return next(iter(known)) if len(known) == 1 else (None, None)
 
 
-def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
+def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:
     """What torchrun's first report of a root cause says."""
     begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
-    if begin is None:
+    first, last = 0, 0
+    if begin is not None:
+        first, last = begin.line, begin.line + BLOCK_LINES
+    elif cause.meaning.signature == "exit.signal":
+        # The heading of the report is not in an excerpt.
+        begin, first, last = cause, cause.line - BLOCK_LINES, cause.line
+    else:
         named = next(
-            (hit for hit in hits if hit.meaning.signature.startswith("exit.mpirun") and hit.rank is not None), None
+            (hit for hit in hits if hit.meaning.signature in _NAMED_BY_LAUNCHER and hit.rank is not None), None
         )
         return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
     own = [
         hit
         for hit in hits
-        if hit.meaning.signature == "context.block"
-        and hit.source == begin.source
-        and 0 < hit.line - begin.line <= BLOCK_LINES
+        if hit.meaning.signature == "context.block" and hit.source == begin.source and first < hit.line <= last
     ]
     rank = next((hit for hit in own if hit.local_rank is not None), None)
     host = next((hit.host for hit in own if hit.text.startswith("host")), None)

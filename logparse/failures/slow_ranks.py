@@ -137,7 +137,9 @@ def _by_extremes(times: pl.DataFrame, layout: RankLayout) -> Iterator[Suspicion]
     for (kind,), rows in ends.group_by("kind", maintain_order=True):
         low, high = (rows.filter(pl.col("extreme") == end) for end in ("min", "max"))
         bad, good = (low, high) if kind == "throughput" else (high, low)
-        both = bad.join(good.select("interval", best="value", best_rank="rank"), on="interval").join(work, on="interval", how="left")
+        both = bad.join(good.select("interval", best="value", best_rank="rank"), on="interval").join(
+            work, on="interval", how="left"
+        )
         base = pl.col("work") if kind == "data" else pl.min_horizontal("value", "best")
         apart = both.with_columns(above=(pl.col("value") - pl.col("best")).abs() / base)
         yield from _again("low_throughput" if kind == "throughput" else _CODES[str(kind)], apart, layout)

@@ -93,7 +93,11 @@ def headline(ending: Ending, short: bool = False) -> str:
     cause = word("failure_names", ending.family) if short else _who(ending) + word("failures", ending.family)
     at = _where_it_ended(ending)
     # A job that the scheduler or a person ended has no other cause.
-    return at if ending.family == ending.state and (short or not _who(ending)) else tr("{text}: {cause}", text=at, cause=cause)
+    return (
+        at
+        if ending.family == ending.state and (short or not _who(ending))
+        else tr("{text}: {cause}", text=at, cause=cause)
+    )
 
 
 def _where_it_ended(ending: Ending) -> str:
