@@ -45,7 +45,7 @@ _STATES = {
     "signal": "killed",
 }
 # Lines in which a launcher names the rank that ended first.
-_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.replica"))
+_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.other", "exit.replica"))
 # Findings that a rank prints which waits for another one.
 _PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "gloo.barrier"))
 # Lines that one process of several ended well: another may have failed.
@@ -86,8 +86,9 @@ class Ending:
     """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
-    cause. ``attempts`` are the first and the last of ``attempts_in_log``. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link.
+    cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
+    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are
+    the first and the last of ``attempts_in_log``.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -284,14 +285,21 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     judged = [_judge(part) for part in parts]
     last, (state, cause) = parts[-1], judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
-    if state == "completed" or (last.stepped and progress.ends_with(last.step)):
+    if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
         return replace(_completed(cause, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
     ending = _failed(last, state, cause, progress)
+    if _only_loaded(cause, progress):
+        ending = replace(ending, step=None, planned_steps=None)
     if cause.role not in ("root", "explains"):
         ending = _with_novel_lines(ending, last, cause, ends)
     return _with_attempts(ending, attempts)
+
+
+def _only_loaded(cause: Hit | None, progress: Progress) -> bool:
+    """Whether the run failed after bars that show nothing of a training: they may count what was read before it."""
+    return cause is not None and cause.role == "root" and progress.planned == progress.step and not progress.measured
 
 
 def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _BAR = regex.compile(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
 _COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
 _MEASURED = regex.compile(r"(?i)loss")
+# Columns that only a training has.
+_OF_TRAINING = ("loss", "grad_norm", "learning_rate", "consumed_samples", "logged_tokens_per_second")
 # Characters at the end of a line that are read: a bar is drawn again and again on one line.
 LONGEST_END = 4096
 
@@ -30,7 +32,8 @@ LONGEST_END = 4096
 class Progress:
     """Lines with steps of each file, their steps, the last step of all, the last planned one, and the last clock.
 
-    ``bars`` are the lines at the end of each file with a bar, and the planned steps that it shows.
+    ``bars`` are the lines at the end of each file with a bar, and the planned steps that it shows. ``measured`` says
+    whether any step has a loss, a norm or a learning rate.
     """
 
     lines: Mapping[str, list[int]]
@@ -39,6 +42,7 @@ class Progress:
     planned: int | None
     last_clock: float | None
     bars: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    measured: bool = True
 
     def last_in(self, source: str, first: int, after: int | None) -> tuple[int | None, int | None]:
         """The line on which a file got furthest between two lines, and the step there.
@@ -91,6 +95,7 @@ def progress_of(steps: pl.DataFrame, ends: FileEnds) -> Progress:
         int(planned[0]) if planned else None,
         _last_clock(known),
         {tail.source: _bars(tail) for tail in ends.tails},
+        any(known[name].count() for name in _OF_TRAINING if name in known.columns),
     )
 
 

@@ -181,7 +181,7 @@ def _first_number(*values: int | str | None) -> int | None:
 def _with_rank_above(hits: Sequence[Hit]) -> list[Hit]:
     """``hits`` in which an exception and messages of CANN have the rank of torch_npu's line between them."""
     head: Hit | None = None
-    ranked = []
+    ranked: list[Hit] = []
     for hit in hits:
         if hit.meaning.signature == _HEAD_OF_CANN and "RankID:" in hit.text:
             head = hit

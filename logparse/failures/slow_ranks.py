@@ -6,6 +6,7 @@ the same time for a step: only the times of computing and of loading data accuse
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -176,7 +177,7 @@ def _node_again(code: str, rows: pl.DataFrame, layout: RankLayout) -> Iterator[S
     nodes = rows.with_columns(node=pl.col("rank") // size)
     for _, own in nodes.filter(pl.col("node") != pl.col("best_rank") // size).group_by("node", maintain_order=True):
         enough = len(own) >= max(FEWEST_OF_EXTREMES, MOST_OF_EXTREMES * len(rows))
-        if enough and own["rank"].value_counts()["count"].max() <= OF_ONE_RANK * len(own):
+        if enough and max(Counter(own["rank"]).values()) <= OF_ONE_RANK * len(own):
             shares = own.with_columns(share="above", n=pl.lit(len(own)))
             yield _suspicion_of_node(code, shares, layout)
 

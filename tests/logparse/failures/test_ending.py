@@ -367,3 +367,60 @@ def test_a_symbol_that_is_missing_asks_for_a_rebuild(tmp_path):
     assert (ending.family, ending.remedy) == ("setup", "rebuild")
     ending = diagnosed(tmp_path, "ModuleNotFoundError: No module named 'flash_attn'")
     assert (ending.family, ending.remedy) == ("arguments", "install")
+
+
+def test_a_full_bar_without_a_loss_does_not_complete_a_run_that_failed_after_it(tmp_path):
+    loaded = "100%|██████████| 32/32 [00:00<00:00, 1779.72it/s]"
+    ending = diagnosed(tmp_path, loaded, "ValueError: fp16 mixed precision requires a GPU")
+    assert (ending.state, ending.signature, ending.step) == ("failed", "setup.no_device", None)
+    assert diagnosed(tmp_path, loaded, CHILD).state == "completed"
+
+
+def test_a_message_below_its_exception_is_the_cause(tmp_path):
+    lines = ("RuntimeError:", "        CUDA Setup failed despite GPU being available.")
+    assert found(tmp_path, "│   21 │   CUDA Setup failed despite GPU being available. │", *lines) == ("setup", 3)
+    assert found(tmp_path, "RuntimeError:", "my own words") == ("exception", 1)
+
+
+def test_the_rank_below_an_exception_of_torch_npu_is_its_rank(tmp_path):
+    error = "RuntimeError: create_config: HCCL function error: hcclCommInitRootInfoConfig(), error code is 4"
+    head = "[ERROR] 2025-10-29-02:17:03 (PID:144556, Device:0, RankID:6) ERR02200 DIST call hccl api failed."
+    assert diagnosed(tmp_path, error, head).rank == 6
+    assert diagnosed(tmp_path, error, "x", head).rank is None
+
+
+def test_an_excerpt_of_torchruns_report_gives_rank_and_host(tmp_path):
+    ending = diagnosed(
+        tmp_path, *BLOCK.format(rank=5, code=-11).splitlines()[2:6], "Signal 11 (SIGSEGV) received by PID 3"
+    )
+    assert (ending.family, ending.rank, ending.host) == ("crash", 5, "node1")
+
+
+def test_a_rank_that_waits_is_not_named_by_its_state(tmp_path):
+    info = "node7:14051:14895 [0] NCCL INFO [Service thread] Connection closed by localRank 3"
+    works = "last enqueued NCCL work: 9, last completed NCCL work: 8."
+    state = f"[rank11]:[E P.cpp:1] [PG 1 Rank 11] Timeout at NCCL work: 9, {works}"
+    ending = diagnosed(tmp_path, info, state)
+    assert (ending.family, ending.line, ending.rank, ending.grade) == ("collective_timeout", 2, None, "hypothesis")
+
+
+def test_nccl_and_pdsh_name_the_host(tmp_path):
+    closed = "worker0-0d9gnb:15:91 [3] include/socket.h 398 NCCL WARN Call to write failed : Connection reset by peer."
+    assert diagnosed(tmp_path, closed).host == "worker0-0d9gnb"
+    assert diagnosed(tmp_path, "worker-1: EH9999: Inner Error!").host == "worker-1"
+
+
+def test_tasks_that_did_not_come_to_a_barrier_of_jax_are_suspects(tmp_path):
+    error = "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:"
+    ending = diagnosed(tmp_path, error, *(f"/job:jax_worker/replica:0/task:{task}" for task in (1, 6)))
+    assert (ending.family, [suspect.rank for suspect in ending.suspects]) == ("collective_timeout", [1, 6])
+
+
+def test_a_time_limit_that_the_trainer_keeps_is_one(tmp_path):
+    ending = diagnosed(tmp_path, "[trainer][INFO] - Time limit of 2m reached. Stopping training.", "ValueError: a")
+    assert (ending.state, ending.line, ending.grade) == ("time_limit", 1, "established")
+
+
+def test_a_launcher_names_the_rank_that_crashed(tmp_path):
+    ending = diagnosed(tmp_path, "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.")
+    assert (ending.family, ending.rank, ending.exit_code) == ("shared_memory", 2, -7)
