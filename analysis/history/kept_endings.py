@@ -41,6 +41,7 @@ def read_ending(run: Mapping[str, Any]) -> Ending:
         | {
             "evidence": tuple(_filled(FailureLine, line) for line in kept.get("evidence", ())),
             "attempts": tuple(_filled(Attempt, attempt) for attempt in kept.get("attempts", ())),
+            "attempts_in_log": kept.get("attempts_in_log", len(kept.get("attempts", ()))),
             "suspects": tuple(kept.get("suspects", ())),
         }
     )

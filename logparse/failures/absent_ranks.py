@@ -79,7 +79,7 @@ def _before_the_other(waits: Sequence[Hit], seen: Collection[int]) -> Iterator[S
         started = int(number) if number is not None else completed + 1 if completed >= 0 else None
         if hit.rank is not None and started is not None and (hit.rank not in at or started < at[hit.rank][0]):
             at[hit.rank] = (started, hit)
-    if len(at) != 2 or not set(seen) <= at.keys():
+    if at.keys() != {0, 1} or not set(seen) <= at.keys():
         return
     (rank, (first, hit)), (_, (second, _)) = sorted(at.items(), key=lambda one: one[1][0])
     if first < second:

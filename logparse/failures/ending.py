@@ -31,6 +31,8 @@ MOST_EVIDENCE, BLOCK_LINES = 4, 12
 ORDER = ("finding", "explains", "consequence")
 # The role of lines that no signature knows.
 NOVEL = "novel"
+# Of more attempts than these only the first and the last ones are kept, with the number of all.
+FIRST_ATTEMPTS, LAST_ATTEMPTS = 5, 15
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
 # Signatures of lines that need not be about the same failure.
@@ -42,6 +44,10 @@ _STATES = {
     "killed": "killed",
     "signal": "killed",
 }
+# Lines in which a launcher names the rank that ended first.
+_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.other", "exit.replica"))
+# Findings that a rank prints which waits for another one.
+_PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "gloo.barrier"))
 # Lines that one process of several ended well: another may have failed.
 OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
@@ -81,7 +87,8 @@ class Ending:
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
     cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link.
+    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are
+    the first and the last of ``attempts_in_log``.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -111,6 +118,7 @@ class Ending:
     restart_helps: bool | None = None
     lines_of_failure: int = 0
     peer: str | None = None
+    attempts_in_log: int = 0
 
     @property
     def failed(self) -> bool:
@@ -139,11 +147,18 @@ def ending_of(
 
     ``rank_times`` are rows of RANK_TIMES.
     """
-    progress = progress_of(steps)
+    progress = progress_of(steps, ends)
     parts = _parts(hits, progress, starts, ends)
     ending = _of_attempts(parts, progress, ends)
     facts = RankFacts(pl.DataFrame(schema=RANK_TIMES) if rank_times is None else rank_times, steps, ends)
-    return _with_suspects(ending, parts, facts, progress)
+    return _with_few_attempts(_with_suspects(ending, parts, facts, progress))
+
+
+def _with_few_attempts(ending: Ending) -> Ending:
+    """``ending`` with its first and last attempts, and the number of all: a launcher may restart for days."""
+    every = ending.attempts
+    few = every if len(every) <= FIRST_ATTEMPTS + LAST_ATTEMPTS else every[:FIRST_ATTEMPTS] + every[-LAST_ATTEMPTS:]
+    return replace(ending, attempts=few, attempts_in_log=len(every))
 
 
 def _parts(hits: Iterable[Hit], progress: Progress, starts: pl.DataFrame, ends: FileEnds) -> list[_Part]:
@@ -213,8 +228,9 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
             last = cut
         elif cut in begins and not (_any_between(begins, last, cut) or last in cuts[1:]):
             last = cut
+    at = [hit.line for hit in hits]
     for first, after in zip(cuts, [*cuts[1:], None], strict=True):
-        own = [hit for hit in hits if first <= hit.line and (after is None or hit.line < after)]
+        own = hits[bisect_left(at, first) : len(at) if after is None else bisect_left(at, after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
             without_caught([hit for hit in own if _is_after(hit, seen or 0)]),
@@ -269,14 +285,21 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     judged = [_judge(part) for part in parts]
     last, (state, cause) = parts[-1], judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
-    if state == "completed" or (last.stepped and progress.ends_with(last.step)):
+    if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
         return replace(_completed(cause, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
     ending = _failed(last, state, cause, progress)
+    if _only_loaded(cause, progress):
+        ending = replace(ending, step=None, planned_steps=None)
     if cause.role not in ("root", "explains"):
         ending = _with_novel_lines(ending, last, cause, ends)
     return _with_attempts(ending, attempts)
+
+
+def _only_loaded(cause: Hit | None, progress: Progress) -> bool:
+    """Whether the run failed after bars that show nothing of a training: they may count what was read before it."""
+    return cause is not None and cause.role == "root" and progress.planned == progress.step and not progress.measured
 
 
 def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
@@ -315,7 +338,8 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
 
 def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = _attributed(cause, part.hits)
-    if cause.role == "explains":
+    waits = cause.role == "explains" or cause.meaning.signature in _PRINTED_BY_WAITING
+    if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed.
         rank, local, host = None, None, None
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
@@ -345,7 +369,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
 
 def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
     """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
-    rank, local, host, code = _block(hits)
+    rank, local, host, code = _block(hits, cause)
     if rank is None and cause.rank is None:
         rank, host = _named_with(cause, hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
@@ -374,20 +398,24 @@ def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None
     return next(iter(known)) if len(known) == 1 else (None, None)
 
 
-def _block(hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
+def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:
     """What torchrun's first report of a root cause says."""
     begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
-    if begin is None:
+    first, last = 0, 0
+    if begin is not None:
+        first, last = begin.line, begin.line + BLOCK_LINES
+    elif cause.meaning.signature == "exit.signal":
+        # The heading of the report is not in an excerpt.
+        begin, first, last = cause, cause.line - BLOCK_LINES, cause.line
+    else:
         named = next(
-            (hit for hit in hits if hit.meaning.signature.startswith("exit.mpirun") and hit.rank is not None), None
+            (hit for hit in hits if hit.meaning.signature in _NAMED_BY_LAUNCHER and hit.rank is not None), None
         )
         return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
     own = [
         hit
         for hit in hits
-        if hit.meaning.signature == "context.block"
-        and hit.source == begin.source
-        and 0 < hit.line - begin.line <= BLOCK_LINES
+        if hit.meaning.signature == "context.block" and hit.source == begin.source and first < hit.line <= last
     ]
     rank = next((hit for hit in own if hit.local_rank is not None), None)
     host = next((hit.host for hit in own if hit.text.startswith("host")), None)

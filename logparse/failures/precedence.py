@@ -35,7 +35,7 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     ended = next(
         (at[id(hit)] for hit in hits if hit.role in ("finding", "frame") and hit.code not in (None, 0)), len(hits)
     )
-    explains = next((hit for hit in hits if hit.role == "explains"), None)
+    explains = _first_wait(hits)
     # A scheduler's line only clears up where a process ended before.
     roots = [
         hit for hit in hits if hit.role == "root" and not (hit.meaning.signature in _CLEARING and at[id(hit)] > ended)
@@ -51,6 +51,12 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
     by_role = (next((hit for hit in hits if hit.role == role), None) for role in ("consequence", "finding", "frame"))
     return next((hit for hit in (*known[:1], *named[:1], *by_role) if hit is not None), None)
+
+
+def _first_wait(hits: Sequence[Hit]) -> Hit | None:
+    """The first wait that timed out, or one near it that names the other end of a link."""
+    waits = [hit for hit in hits if hit.role == "explains"]
+    return next((hit for hit in waits if "peer" in hit.fields and is_near(hit, waits[0])), waits[0] if waits else None)
 
 
 def without_caught(hits: Sequence[Hit]) -> list[Hit]:

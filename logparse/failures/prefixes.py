@@ -9,13 +9,15 @@ import regex
 
 # srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)";
 # nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]"; kubectl --timestamps;
+# NCCL "node7:4242:4300 [0] ";
 # pdsh "node7: ", which only a line of a rank follows.
 _PREFIX = regex.compile(
     r"\s*(?:\[rank(?P<rank>\d+)\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[RANK (?P<rank>\d+)\]|\[default(?P<local>\d+)\]:"
     r"|(?P<task>\d+): ?(?=\D)|\((?:\w+ )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)|[\w-]+/\d+ (?=\[)"
     r"|\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?=[\s\[(])"
     r"|\[?[EWIF]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
-    r"|(?P<host>[a-z][\w-]*\d[\w.-]*): (?=\[|Traceback|  File|(?:\w+\.)*\w+(?:Error|Exception):))"
+    r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
+    r"|(?P<host>[a-z][\w-]*\d[\w.-]*): (?=\[|Traceback|  File|(?:\w+\.)*\w+(?:Error|Exception):|E[A-Z0-9]\d{4}: ))"
 )
 _RANK = regex.compile(r"\[rank(\d+)\]:")
 _STAMP = regex.compile(

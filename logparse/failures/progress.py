@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -22,17 +22,27 @@ if TYPE_CHECKING:
 _BAR = regex.compile(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
 _COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
 _MEASURED = regex.compile(r"(?i)loss")
+# Columns that only a training has.
+_OF_TRAINING = ("loss", "grad_norm", "learning_rate", "consumed_samples", "logged_tokens_per_second")
+# Characters at the end of a line that are read: a bar is drawn again and again on one line.
+LONGEST_END = 4096
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Lines with steps of each file, their steps, the last step of all, the last planned one, and the last clock."""
+    """Lines with steps of each file, their steps, the last step of all, the last planned one, and the last clock.
+
+    ``bars`` are the lines at the end of each file with a bar, and the planned steps that it shows. ``measured`` says
+    whether any step has a loss, a norm or a learning rate.
+    """
 
     lines: Mapping[str, list[int]]
     steps: Mapping[str, list[int]]
     step: int | None
     planned: int | None
     last_clock: float | None
+    bars: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    measured: bool = True
 
     def last_in(self, source: str, first: int, after: int | None) -> tuple[int | None, int | None]:
         """The line on which a file got furthest between two lines, and the step there.
@@ -47,7 +57,15 @@ class Progress:
         at = end - 1
         while at > begin and steps[at - 1] == steps[at]:
             at -= 1
-        return lines[at], steps[at]
+        # No step came before this one: the bar was at its beginning, perhaps without a time, when it was first drawn.
+        drawn = self._first_bar(source, first, lines[at]) if at == begin else None
+        return drawn or lines[at], steps[at]
+
+    def _first_bar(self, source: str, first: int, line: int) -> int | None:
+        """The line, from ``first`` on, on which the bar of ``line`` is first drawn; None where ``line`` has no bar."""
+        bars = self.bars.get(source, ())
+        planned = next((total for number, total in bars if number == line), None)
+        return next((number for number, total in bars if first <= number <= line and total == planned), None)
 
     def ends_with(self, step: int | None) -> bool:
         """Whether ``step`` is the last planned one."""
@@ -61,8 +79,8 @@ class Progress:
         return tail is None or not _goes_on(tail, cause.line)
 
 
-def progress_of(steps: pl.DataFrame) -> Progress:
-    """How far the ``steps`` go."""
+def progress_of(steps: pl.DataFrame, ends: FileEnds) -> Progress:
+    """How far the ``steps`` of the files with these ``ends`` go."""
     known = steps.filter(pl.col("step").is_not_null()) if len(steps) else steps
     if known.is_empty():
         return Progress({}, {}, None, None, None)
@@ -76,6 +94,8 @@ def progress_of(steps: pl.DataFrame) -> Progress:
         int(last),
         int(planned[0]) if planned else None,
         _last_clock(known),
+        {tail.source: _bars(tail) for tail in ends.tails},
+        any(known[name].count() for name in _OF_TRAINING if name in known.columns),
     )
 
 
@@ -83,6 +103,13 @@ def _last_clock(steps: pl.DataFrame) -> float | None:
     """The latest stamp of a step, as ``clock_of`` counts."""
     last = steps["timestamp"].max() if "timestamp" in steps.columns else None
     return comparable(last) if isinstance(last, datetime) else None
+
+
+def _bars(tail: TextBlock) -> list[tuple[int, int]]:
+    """Lines with a bar, and the planned steps of the last one on each."""
+    numbered = tail.matching(_BAR.pattern).select("line_number", "text").iter_rows()
+    drawn = ((number, _BAR.findall(text[-LONGEST_END:])) for number, text in numbered)
+    return [(number, int(bars[-1][1])) for number, bars in drawn if bars]
 
 
 def last_progress(tail: TextBlock) -> int | None:
@@ -106,7 +133,7 @@ def _counted(tail: TextBlock) -> list[tuple[int, int]]:
     numbered = tail.matching(r"\d+/\d+ \[|(?i)step|iter").select("line_number", "text").iter_rows()
     found = []
     for number, text in numbered:
-        text = text[-4096:]
+        text = text[-LONGEST_END:]
         bars = _BAR.findall(text)
         counter = _COUNTER.search(text) if not bars and _MEASURED.search(text) else None
         if bars:

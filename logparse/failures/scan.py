@@ -20,6 +20,9 @@ LONGEST_QUOTE, LONGEST_END = 160, 4096
 MOST_LINES = 4000
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
+# An exception whose message begins on a later line, at most so many lines below.
+_HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$")
+BELOW_HEADING = 3
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # What an exception in a function that reads or writes checkpoints is about.
@@ -45,8 +48,10 @@ _BAR_END = regex.compile(
 )
 # The code of a message: a reader looks it up.
 _CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
-# A table of Markdown and a line of source code speak of errors; nobody prints them as one.
-_PROSE = regex.compile(r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|#|(?:raise|except|class|def|from|import)\b)")
+# A table of Markdown and a line of source code, also in a box of rich, speak of errors; nobody prints them as one.
+_PROSE = regex.compile(
+    r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|│\s*(?:❱\s*)?\d+ │|#|(?:raise|except|class|def|from|import)\b)"
+)
 
 
 @dataclass(frozen=True)
@@ -174,12 +179,14 @@ def _first_number(*values: int | str | None) -> int | None:
 
 
 def _with_rank_above(hits: Sequence[Hit]) -> list[Hit]:
-    """``hits`` in which messages of CANN have the rank of torch_npu's line above them."""
+    """``hits`` in which an exception and messages of CANN have the rank of torch_npu's line between them."""
     head: Hit | None = None
-    ranked = []
+    ranked: list[Hit] = []
     for hit in hits:
         if hit.meaning.signature == _HEAD_OF_CANN and "RankID:" in hit.text:
             head = hit
+            if ranked and ranked[-1].rank is None and hit.line - ranked[-1].line == 1:
+                ranked[-1] = replace(ranked[-1], rank=hit.rank)
         elif head is not None and hit.line - head.line <= BELOW_HEAD and hit.rank is None and _CODE.search(hit.text):
             hit = replace(hit, rank=head.rank)
         ranked.append(hit)
@@ -192,6 +199,8 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
     for at, hit in enumerate(hits):
         if hit.role == "ignored":
             caught[hit.rank, hit.host] = hit
+        elif _is_heading(hit, hits[at + 1 : at + 2]):
+            continue
         elif hit.meaning.signature == "python.exception":
             begin = caught.pop((hit.rank, hit.host), None)
             if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
@@ -201,6 +210,13 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
             yield _with_context(hit, [other for other in before if other.rank == hit.rank])
             continue
         yield hit
+
+
+def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
+    """Whether ``hit`` is an exception without a message, and the line that follows it is its message."""
+    if hit.meaning.signature != "python.exception" or not _HEADING.search(hit.text):
+        return False
+    return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following)
 
 
 def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:

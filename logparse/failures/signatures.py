@@ -16,6 +16,7 @@ JUDGED = ("root", "explains", "finding", "consequence", "frame")
 ROLES = (*JUDGED, "end", "again", "advice", "ignored", "context")
 # How sure a cause is, by its role alone.
 GRADES = {"root": "established", "explains": "hypothesis", "finding": "unknown", "consequence": "hypothesis"}
+GRADES |= {"end": "established"}
 # Numbers of the signals that launchers name, on Linux: Python prints ``Signals.SIGHUP``.
 _SIGNALS = {
     "SIGHUP": 1,

@@ -15,7 +15,7 @@ from logparse.failures.prefixes import clock_of, read_prefixes
 from logparse.failures.progress import Progress
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit
-from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, compare_rank_times
+from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, RankLayout, compare_rank_times
 from logparse.failures.suspicions import Suspect, Suspicion, order_suspects
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.ranks import ranks_of_files
@@ -31,6 +31,10 @@ _FEWEST_FILES = 3
 _WORLD = regex.compile(
     r"\bworld[_ ]size\b[\"']?(?: \.{2,}|[:=])? *(\d+)|WORLD_SIZE[=:] *(\d+)|[Ss]tarting with (\d+) processes"
     r"|\[rank-\d+/(\d+)\]"
+)
+_PER_NODE = regex.compile(
+    r"\b(?:nproc[_-]per[_-]node|local[_-]world[_-]size|(?:num_)?(?:gpus|npus|devices)[_-]per[_-]node|LOCAL_WORLD_SIZE)"
+    r"\b[\"']?(?: \.{2,}|[:= ]) *(\d+)"
 )
 _STAGES = regex.compile(r"pipeline[_-]model[_-]parallel[_-]size\b[\"']?(?: \.{2,}|[:= ]) *(\d+)")
 
@@ -65,7 +69,7 @@ class RankFacts:
         """The times of the ranks, those that the log prints with their rank, and those of ranks' own files."""
         own = _times_of_files(self.steps)
         times = pl.concat([self.times, own]) if len(own) else self.times
-        return compare_rank_times(times, _stages(self.ends)) if len(times) else RankComparison()
+        return compare_rank_times(times, _layout(self.ends)) if len(times) else RankComparison()
 
 
 def find_suspects(
@@ -167,8 +171,12 @@ def _world_size(ends: FileEnds) -> int | None:
     return _setting(ends, _WORLD)
 
 
-def _stages(ends: FileEnds) -> int:
-    return _setting(ends, _STAGES) or 1
+def _layout(ends: FileEnds) -> RankLayout:
+    """How the ranks are laid out, by the first lines of the files, and the hosts that launchers put before lines."""
+    blocks = chain.from_iterable(block.lines["text"] for block in (*ends.heads, *ends.tails))
+    lines = (read_prefixes(text) for text in blocks if text[:1].isalnum() or text[:1] in "[(")
+    hosts = {line.rank: line.host for line in lines if line.rank is not None and line.host is not None}
+    return RankLayout(_setting(ends, _STAGES), _setting(ends, _PER_NODE), hosts)
 
 
 def _setting(ends: FileEnds, pattern: regex.Pattern[str]) -> int | None:

@@ -30,7 +30,7 @@ class Suspicion:
     """One reason to suspect a rank or a host, and the line that shows it, where one line does.
 
     ``share`` is how far a time is above the median of the ranks, or a throughput below the highest. ``n`` of ``of``
-    intervals, ranks or attempts show it. ``at`` is a step or the number of a collective.
+    intervals, ranks or attempts show it. ``at`` is a step or the number of a collective. ``ranks`` are those of a node.
     """
 
     rank: int | None
@@ -42,22 +42,24 @@ class Suspicion:
     of: int | None = None
     at: int | None = None
     host: str | None = None
+    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A rank, a host or both, with every reason to suspect it, the strongest first."""
+    """A rank, a host or both, with every reason to suspect it, the strongest first; of a slow node all ``ranks``."""
 
     rank: int | None
     host: str | None
     reasons: tuple[Suspicion, ...]
+    ranks: tuple[int, ...] = ()
 
 
 def order_suspects(suspicions: Iterable[Suspicion]) -> tuple[Suspect, ...]:
     """The ranks with the strongest reasons, at most MOST_SUSPECTS."""
-    own: dict[tuple[int | None, str | None], list[Suspicion]] = {}
+    own: dict[tuple[int | None, str | None, tuple[int, ...]], list[Suspicion]] = {}
     for one in suspicions:
-        own.setdefault((one.rank, None if one.rank is not None else one.host), []).append(one)
+        own.setdefault((one.rank, None if one.rank is not None else one.host, one.ranks), []).append(one)
     ranked = sorted(own.values(), key=_weight, reverse=True)[:MOST_SUSPECTS]
     return tuple(_suspect(reasons) for reasons in ranked)
 
@@ -65,7 +67,7 @@ def order_suspects(suspicions: Iterable[Suspicion]) -> tuple[Suspect, ...]:
 def _suspect(reasons: list[Suspicion]) -> Suspect:
     host = next((one.host for one in reasons if one.host), None)
     ordered = sorted(reasons, key=lambda one: WEIGHTS[one.code], reverse=True)
-    return Suspect(reasons[0].rank, host, tuple(ordered))
+    return Suspect(reasons[0].rank, host, tuple(ordered), reasons[0].ranks)
 
 
 def _weight(reasons: list[Suspicion]) -> tuple[float, float]:

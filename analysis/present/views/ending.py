@@ -91,12 +91,24 @@ def headline(ending: Ending, short: bool = False) -> str:
     if ending.signature == DATA_USED_UP and ending.step is not None:
         return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
     cause = word("failure_names", ending.family) if short else _who(ending) + word("failures", ending.family)
+    at = _where_it_ended(ending)
+    # A job that the scheduler or a person ended has no other cause.
+    return (
+        at
+        if ending.family == ending.state and (short or not _who(ending))
+        else tr("{text}: {cause}", text=at, cause=cause)
+    )
+
+
+def _where_it_ended(ending: Ending) -> str:
+    """The state of a run that did not complete, and how far it got."""
+    state = word("ending_states", ending.state)
     if ending.step is None:
-        return tr("failed: {cause}", cause=cause)
+        return state
     if ending.planned_steps is None:
-        return tr("failed after step {step}: {cause}", step=f"{ending.step:,}", cause=cause)
+        return tr("{state} after step {step}", state=state, step=f"{ending.step:,}")
     step, planned = f"{ending.step:,}", f"{ending.planned_steps:,}"
-    return tr("failed at step {step} of {planned}: {cause}", step=step, planned=planned, cause=cause)
+    return tr("{state} at step {step} of {planned}", state=state, step=step, planned=planned)
 
 
 def _who(ending: Ending) -> str:
@@ -202,6 +214,10 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
 
 def _suspect(suspect: Suspect) -> str:
     reasons = tr("; ").join(fill("suspicions", reason.code, asdict(reason)) for reason in suspect.reasons)
+    if suspect.ranks:
+        first, last = suspect.ranks[0], suspect.ranks[-1]
+        node = tr("{host} (ranks {first} to {last})", host=suspect.host or tr("a node"), first=first, last=last)
+        return tr("{host}: {reasons}", host=node, reasons=reasons)
     if suspect.rank is None:
         return tr("{host}: {reasons}", host=suspect.host, reasons=reasons)
     return tr("rank {rank}: {reasons}", rank=suspect.rank, reasons=reasons)
@@ -218,13 +234,13 @@ def _advice(ending: Ending) -> list[ScreenRow]:
         rows.append(ScreenRow(tr("  collect"), "", [word("collects", ending.collect)]))
     if ending.exit_code is not None:
         rows.append(ScreenRow(tr("  exit code"), "", [str(ending.exit_code)]))
-    if len(ending.attempts) > 1:
+    if ending.attempts_in_log > 1:
         rows.append(ScreenRow(tr("  attempts"), "", _attempts(ending)))
     return rows
 
 
 def _attempts(ending: Ending) -> list[str]:
-    n = tr("{n} in this log", n=len(ending.attempts))
+    n = tr("{n} in this log", n=f"{ending.attempts_in_log:,}")
     if ending.restart_helps is None:
         return [n]
     repeated = tr("the last {n} ended the same way", n=ending.repeated)

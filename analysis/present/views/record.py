@@ -16,7 +16,7 @@ def sentence(one: Recorded) -> str:
     """What became of a run, and of one that failed, how it ended."""
     if not one.ending.failed:
         return _kept(one)
-    return tr("{text}; the run {ending}", text=_kept(one), ending=headline(one.ending))
+    return tr("{text}; ending: {ending}", text=_kept(one), ending=headline(one.ending))
 
 
 def _kept(one: Recorded) -> str:

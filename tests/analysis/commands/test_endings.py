@@ -136,7 +136,7 @@ def test_the_tables_have_state_and_family(place, tmp_path):
 def test_a_failed_run_is_recorded_with_a_word_on_it(place, tmp_path):
     log = str(place / "mixed/memory.log")
     text = output(tmp_path, "record", log, "--history", "h", "--release", "r1")
-    assert one_line(text).endswith("of r1; the run failed at step 30 of 500: rank 3, out of device memory")
+    assert one_line(text).endswith("of r1; ending: failed at step 30 of 500: rank 3, out of device memory")
     (again,) = document(tmp_path, "record", log, "--history", "h", "--release", "r1")["runs"]
     assert (again["state"], again["ending"]["family"]) == ("known", "device_memory")
     healthy = output(tmp_path, "record", str(place / "mixed/ends.log"), "--history", "h", "--release", "r1")

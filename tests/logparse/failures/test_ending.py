@@ -151,7 +151,7 @@ def test_a_link_that_failed_has_two_ends(tmp_path):
 
 def test_a_local_rank_is_shown(tmp_path):
     (tmp_path / "run.log").write_text(f"{EXIT.format(code=-9)}\n")
-    assert "failed: local rank 3, a process was killed" in run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "killed: local rank 3, a process was killed" in run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
 
 
 BAR = "  2%|▏   | {}/620 [01:07<50:20,  4.98s/it]"
@@ -313,3 +313,114 @@ def test_processes_of_deepspeed_that_exit_well_complete_a_run_unless_another_fai
     assert (done.state, done.signature, done.line) == ("completed", "end.deepspeed", 1)
     for lines in ((well[0], f"[rank3]: {OOM}"), (f"[rank3]: {OOM}", well[0])):
         assert diagnosed(tmp_path, *lines).family == "device_memory"
+
+
+@pytest.mark.parametrize("before", [" 0%| | 0/100 [00:00<?, ?it/s]", " 1%| | 1/100 [00:01<?, ?it/s]"])
+def test_a_bar_that_is_drawn_again_at_its_first_step_is_no_progress(tmp_path, before):
+    bars = [f" {n}%| | {n}/100 [00:0{n}<09:00, 6.00s/it]" for n in (1, 2, 3)]
+    assert found(tmp_path, before, "ValueError: no", bars[0]) == ("exception", 2)
+    assert diagnosed(tmp_path, before, "ValueError: retried", *bars).state == "cut_off"
+    assert diagnosed(tmp_path, "ValueError: retried", bars[0]).state == "cut_off"
+
+
+def test_a_link_is_named_before_what_follows_from_it(tmp_path):
+    link = "NET/IB : Got completion from peer 10.0.0.7<4242> with error 12, opcode 0, len 0, vendor err 129"
+    down = "[Rank 3] Some NCCL operations have failed, we are taking the entire process down."
+    for lines in ((down, f"[rank3]: {NCCL} Last error: {link}"), (f"{down} {link}", TIMEOUT), (TIMEOUT, link)):
+        ending = diagnosed(tmp_path, *lines)
+        assert (ending.family, ending.peer, ending.grade) == ("network", "10.0.0.7", "hypothesis")
+    assert found(tmp_path, link, f"[rank1]: {OOM}") == ("device_memory", 2)
+
+
+def test_a_lost_remote_process_alone_is_a_hypothesis_on_the_network(tmp_path):
+    ending = diagnosed(tmp_path, f"[rank0]: {NCCL}", "ncclRemoteError: A call failed possibly due to a network error")
+    assert (ending.family, ending.line, ending.grade, ending.remedy) == ("network", 1, "hypothesis", "remote_end")
+
+
+def test_of_very_many_attempts_the_first_and_the_last_are_kept(tmp_path):
+    again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"
+    ending = diagnosed(tmp_path, *["[rank1]: ValueError: a", again] * 400, "[rank1]: ValueError: a")
+    assert (len(ending.attempts), ending.attempts_in_log, ending.repeated) == (20, 401, 401)
+    assert (ending.attempts[0].line, ending.attempts[-1].line) == (1, 801)
+    shown = " ".join(run_logparse("diagnose", "run.log", cwd=tmp_path).stdout.split())
+    assert "attempts 401 in this log, the last 401 ended the same way" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("Received Signals.SIGHUP death signal, shutting down workers", "killed at step 6 of 500: a process received"),
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-06-17T09:00:00 ***", "cancelled at step 6 of 500 (est"),
+        ("=>> PBS: job killed: walltime 3602 exceeded limit 3600", "time limit at step 6 of 500 (established)"),
+    ],
+)
+def test_the_screen_shows_the_state_of_the_document(tmp_path, line, shown):
+    state = diagnosed(tmp_path, line, before=megatron_log()).state
+    done = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert done.startswith(shown)
+    assert done.startswith(state.replace("_", " "))
+
+
+def test_a_symbol_that_is_missing_asks_for_a_rebuild(tmp_path):
+    library = "/env/lib/python3.11/site-packages/flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so"
+    ending = diagnosed(tmp_path, f"ImportError: {library}: undefined symbol: _ZN3c105ErrorC2E")
+    assert (ending.family, ending.remedy) == ("setup", "rebuild")
+    ending = diagnosed(tmp_path, "ModuleNotFoundError: No module named 'flash_attn'")
+    assert (ending.family, ending.remedy) == ("arguments", "install")
+
+
+def test_a_full_bar_without_a_loss_does_not_complete_a_run_that_failed_after_it(tmp_path):
+    loaded = "100%|██████████| 32/32 [00:00<00:00, 1779.72it/s]"
+    ending = diagnosed(tmp_path, loaded, "ValueError: fp16 mixed precision requires a GPU")
+    assert (ending.state, ending.signature, ending.step) == ("failed", "setup.no_device", None)
+    assert diagnosed(tmp_path, loaded, CHILD).state == "completed"
+
+
+def test_a_message_below_its_exception_is_the_cause(tmp_path):
+    lines = ("RuntimeError:", "        CUDA Setup failed despite GPU being available.")
+    assert found(tmp_path, "│   21 │   CUDA Setup failed despite GPU being available. │", *lines) == ("setup", 3)
+    assert found(tmp_path, "RuntimeError:", "my own words") == ("exception", 1)
+
+
+def test_the_rank_below_an_exception_of_torch_npu_is_its_rank(tmp_path):
+    error = "RuntimeError: create_config: HCCL function error: hcclCommInitRootInfoConfig(), error code is 4"
+    head = "[ERROR] 2025-10-29-02:17:03 (PID:144556, Device:0, RankID:6) ERR02200 DIST call hccl api failed."
+    assert diagnosed(tmp_path, error, head).rank == 6
+    assert diagnosed(tmp_path, error, "x", head).rank is None
+
+
+def test_an_excerpt_of_torchruns_report_gives_rank_and_host(tmp_path):
+    ending = diagnosed(
+        tmp_path, *BLOCK.format(rank=5, code=-11).splitlines()[2:6], "Signal 11 (SIGSEGV) received by PID 3"
+    )
+    assert (ending.family, ending.rank, ending.host) == ("crash", 5, "node1")
+
+
+def test_a_rank_that_waits_is_not_named_by_its_state(tmp_path):
+    info = "node7:14051:14895 [0] NCCL INFO [Service thread] Connection closed by localRank 3"
+    works = "last enqueued NCCL work: 9, last completed NCCL work: 8."
+    state = f"[rank11]:[E P.cpp:1] [PG 1 Rank 11] Timeout at NCCL work: 9, {works}"
+    ending = diagnosed(tmp_path, info, state)
+    assert (ending.family, ending.line, ending.rank, ending.grade) == ("collective_timeout", 2, None, "hypothesis")
+
+
+def test_nccl_and_pdsh_name_the_host(tmp_path):
+    closed = "worker0-0d9gnb:15:91 [3] include/socket.h 398 NCCL WARN Call to write failed : Connection reset by peer."
+    assert diagnosed(tmp_path, closed).host == "worker0-0d9gnb"
+    assert diagnosed(tmp_path, "worker-1: EH9999: Inner Error!").host == "worker-1"
+
+
+def test_tasks_that_did_not_come_to_a_barrier_of_jax_are_suspects(tmp_path):
+    error = "XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Timed out task names:"
+    ending = diagnosed(tmp_path, error, *(f"/job:jax_worker/replica:0/task:{task}" for task in (1, 6)))
+    assert (ending.family, [suspect.rank for suspect in ending.suspects]) == ("collective_timeout", [1, 6])
+
+
+def test_a_time_limit_that_the_trainer_keeps_is_one(tmp_path):
+    ending = diagnosed(tmp_path, "[trainer][INFO] - Time limit of 2m reached. Stopping training.", "ValueError: a")
+    assert (ending.state, ending.line, ending.grade) == ("time_limit", 1, "established")
+
+
+def test_a_launcher_names_the_rank_that_crashed(tmp_path):
+    ending = diagnosed(tmp_path, "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.")
+    assert (ending.family, ending.rank, ending.exit_code) == ("shared_memory", 2, -7)

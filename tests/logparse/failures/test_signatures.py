@@ -141,6 +141,11 @@ def test_an_exit_code_says_what_failed(text, family):
         "    raise ValueError(message)",
         "| ValueError | what to do |",
         "## Training completed",
+        "node7:14051:14895 [0] NCCL INFO [Service thread] Connection closed by localRank 3",
+        "W bfc.cc:217] ran out of memory trying to allocate 2GiB. The caller indicates that this is no failure",
+        "WARNING:hub:'(MaxRetryError('Max retries exceeded with url: /m'))' thrown while requesting HEAD https://h/m",
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 0.5",
+        "RESOURCE_EXHAUSTED: Received message larger than max (5000000 vs. 4194304)",
     ],
 )
 def test_what_is_no_failure(text):

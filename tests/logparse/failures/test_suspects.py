@@ -1,5 +1,7 @@
 """The rank that is slow or did not come is among the suspects, and of a healthy run nobody is."""
 
+from random import Random
+
 import pytest
 import regex
 from helpers import ROOT, megatron_line, run_logparse
@@ -160,3 +162,52 @@ def test_the_range_of_a_timer_names_no_rank(tmp_path):
 def test_scores_of_a_straggler_report(tmp_path):
     lines = [f"Rank={rank} Node=n1 Score={score}" for rank, score in enumerate((1.0, 0.99, 0.61, 0.98))]
     assert reasons(ending_of_lines(tmp_path, *lines, megatron_line(1))) == [(2, ["low_score"])]
+
+
+def tables(draw, nodes, slow_node):
+    """Megatron's timers of all ranks of ``nodes`` of 4 ranks, of which the ranks of one are slow."""
+    settings = "------------------------ arguments ------------------------\n  nproc_per_node ............... 4\n"
+    lines = [settings + "-------------------- end of arguments ---------------------"]
+    for step in range(1, 7):
+        lines += [megatron_line(step), "times across ranks (ms):", "  forward-compute:"]
+        factors = [1.25 if rank // 4 == slow_node else 1 for rank in range(4 * nodes)]
+        lines += [f"     rank {rank:2d}: {1500 * f * draw.gauss(1, 0.02):.2f}" for rank, f in enumerate(factors)]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 8, 16])
+def test_a_node_whose_ranks_are_all_slow_is_named(tmp_path, nodes):
+    for seed in range(5):
+        draw = Random(seed)
+        slow = draw.randrange(nodes)
+        (suspect,) = ending_of_files(tmp_path, {"run.log": tables(draw, nodes, slow)}).suspects
+        assert (suspect.rank, suspect.ranks, suspect.reasons[0].code) == (
+            None,
+            tuple(range(4 * slow, 4 * slow + 4)),
+            "slow_compute",
+        )
+        assert not ending_of_files(tmp_path, {"run.log": tables(draw, nodes, None)}).suspects
+    hosts = "".join(f"node{rank // 4}: [rank{rank}]: ready\n" for rank in range(4 * nodes))
+    (tmp_path / "run.log").write_text(hosts + tables(draw, nodes, 1))
+    assert "node1 (ranks 4 to 7): its compute time is " in run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+
+
+def stragglers(draw, slow_node, stages):
+    lines = [f"world_size=64\npipeline_model_parallel_size ........ {stages}\nLOCAL_WORLD_SIZE=8"]
+    for step in range(1, 20):
+        times = [3000 * draw.gauss(1, 0.02) * (1.3 if rank // 8 == slow_node else 1) for rank in range(64)]
+        low, high = min(times), max(times)
+        lines.append(
+            f"[2026-01-17 07:00:{step:02d}] | MnRtt/Rnk: {low:.2f}ms/{times.index(low)} | "
+            f"MxRtt/Rnk: {high:.2f}ms/{times.index(high)} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def test_a_node_that_holds_the_slowest_rank_again_and_again_is_named(tmp_path):
+    for seed in range(5):
+        (suspect,) = ending_of_files(tmp_path, {"run.log": stragglers(Random(seed), 5, 1)}).suspects
+        assert (suspect.rank, suspect.ranks) == (None, tuple(range(40, 48)))
+        # The last stage of a pipeline computes longer by design.
+        assert not ending_of_files(tmp_path, {"run.log": stragglers(Random(seed), 5, 8)}).suspects
+        assert not ending_of_files(tmp_path, {"run.log": stragglers(Random(seed), None, 1)}).suspects
