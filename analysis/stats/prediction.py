@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median, median_low
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -239,7 +240,8 @@ class _Watcher:
 
         The test compares the level before with that of the change.
         """
-        change = _mean([away.distance for away in self.away[: self.last_off]])
+        # Nights between that were not off are left out: they would make the change so small that nothing ends it.
+        change = median(away.distance for away in self.away[: self.last_off] if away.is_off)
         self._add(run, known)
         gain = change * (change / 2 - run.distance) / max(expectation.spread, LEAST) ** 2
         self.evidence = max(0.0, self.evidence + gain)
@@ -341,8 +343,6 @@ class _Watcher:
 
 def _consistent(distances: Sequence[float]) -> list[float]:
     """Those of ``distances`` to one side that may be of one change: others are accidents of any size."""
-    from statistics import median_low
-
     most = CONSISTENT * median_low(map(abs, distances))
     return [distance for distance in distances if abs(distance) <= most]
 
