@@ -198,7 +198,7 @@ def rank_of(change: Change, of_result: bool = False) -> tuple[bool, int, bool, i
 def _likelihood(change: Change, of_result: bool) -> int:
     """0 for software below the model and settings of speed, 1 for places and other software, 2 for the rest.
 
-    Settings of the result are likely causes of what happens to it.
+    Settings of the result are the likeliest causes of what happens to it, those of the speed come next.
     """
     if change.kind == "label":
         return 1
@@ -206,7 +206,7 @@ def _likelihood(change: Change, of_result: bool) -> int:
         return 0 if STACK.search(change.name) else 1
     if UNLIKELY.search(change.name):
         return 0 if of_result else 2
-    return 0 if change.name == FRAMEWORK or LIKELY.search(change.name) else 2
+    return int(of_result) if change.name == FRAMEWORK or LIKELY.search(change.name) else 2
 
 
 def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:

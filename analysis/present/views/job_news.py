@@ -33,9 +33,19 @@ def first_lines(jobs: Sequence[JobVerdict], template: str | None = None) -> Iter
             yield Sentence(cause, "info")
     if len(new) > MOST_JOBS:
         yield Sentence(tr("new too: {names}", names=_names(new[MOST_JOBS:])), "warning")
-    yield from (Sentence(text, "warning") for job in jobs for text in other_news(job, first=False))
+    yield from (Sentence(text, "warning") for text in _other_lines(jobs))
     yield from _open_lines([job for job in jobs if job.news == "still_open"], MOST_OPEN - len(new))
     yield from (Sentence(text, "info") for text in _what_to_do(jobs, new))
+
+
+def _other_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """What is cleared, not comparable or missing; jobs that are missing together, as after an outage, in one line."""
+    missing = [job for job in jobs if job.missing and not job.is_idle and not job.refused and job.news != "cleared"]
+    together = missing if len(missing) > MOST_JOBS else []
+    names = [job.name for job in together]
+    yield from (text for job in jobs if job.name not in names for text in other_news(job, first=False))
+    if together:
+        yield tr("missing tonight: {names}", names=some(names))
 
 
 def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
