@@ -14,7 +14,7 @@ import polars as pl
 from analysis.compare.comparison import measured, values_of
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.nightly.longest_stall import PAUSED_RUNS, without_longest_stall
+from analysis.nightly.longest_stall import PAUSED_RUNS, REST_CHANCE, without_longest_stall
 from analysis.nightly.policy import JobRule
 from analysis.stats.prediction import FEWEST, KEPT, Night, State, watch
 
@@ -123,8 +123,8 @@ def watch_metric(
     values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
     if calm is None:
         return watch(values, **how)
-    nights = zip(watch(values, **how, accident=PAUSED_RUNS), watch(calm, **how), strict=True)
-    return _counted_once([_decided(night, without) for night, without in nights], metric)
+    nights, rest = watch(values, **how, accident=PAUSED_RUNS), watch(calm, **how, chance=REST_CHANCE)
+    return _counted_once([_decided(night, one) for night, one in zip(nights, rest, strict=True)], metric)
 
 
 def _decided(night: Night, calm: Night) -> Night:

@@ -127,15 +127,17 @@ def watch(
     blocks: Sequence[Hashable] | None = None,
     accepted: Collection[int] = (),
     accident: float = 0.0,
+    chance: float = CONFIRMED,
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
     ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level give the
     expectation; if ``fixed`` is set, only the first ``fixed`` runs, the baseline, do. Runs of one of ``blocks``, such
     as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
-    there on it is the level. At least the share ``accident`` of runs is taken to be off by accident.
+    there on it is the level. At least the share ``accident`` of runs is taken to be off by accident. A change that
+    ``chance`` explains with a higher probability is not confirmed.
     """
-    watcher = _Watcher(worse, least, confirm, kept, fixed, accident)
+    watcher = _Watcher(worse, least, confirm, kept, fixed, accident, chance)
     placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
     return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
@@ -166,6 +168,7 @@ class _Watcher:
     kept: int
     fixed: int
     accident: float = 0.0
+    chance: float = CONFIRMED
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
@@ -220,7 +223,7 @@ class _Watcher:
         known = self.known_from is not None and not self._is_better
         off = _consistent([run.distance for run in self.away if run.is_off])
         enough = len(off) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
-        if not enough or (night.p or 0.0) > CONFIRMED:
+        if not enough or (night.p or 0.0) > self.chance:
             return replace(night, state="accepted") if known else night
         return self._confirm(night, known)
 
