@@ -23,7 +23,7 @@ from analysis.compare.independent_records import LeftOut, Observations, fill_fro
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
 from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
-from analysis.compare.work_difference import Less, compared_work, flatters
+from analysis.compare.work_difference import Less, compared_work, flatters, is_setting_of_work
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.change_start import changes_around, place_start
@@ -264,6 +264,8 @@ def _judge(
         return replace(job, metrics=metrics, less_work=less)
     of_result = not any(metric.is_open and metric.metric.column not in OF_RESULT for metric in metrics)
     changes = changes_around(comparable, start, kept.settings, of_result)
+    if less:
+        changes = tuple(sorted(changes, key=lambda change: not is_setting_of_work(change.name)))
     return replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
 
 

@@ -34,8 +34,8 @@ def first_lines(jobs: Sequence[JobVerdict], template: str | None = None) -> Iter
     if len(new) > MOST_JOBS:
         yield Sentence(tr("new too: {names}", names=_names(new[MOST_JOBS:])), "warning")
     yield from (Sentence(text, "warning") for text in _other_lines(jobs))
-    yield from _open_lines([job for job in jobs if job.news == "still_open"], MOST_OPEN - len(new))
     yield from (Sentence(text, "info") for text in _what_to_do(jobs, new))
+    yield from _open_lines([job for job in jobs if job.news == "still_open"], MOST_OPEN - len(new))
 
 
 def _other_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _open_text(job: JobVerdict) -> str:
     text = tr("open since {day}: {job}: {what}", what=_metric(found) if found else "-", **fields)
     if not job.changes:
         return text
-    return tr("{text}; probable cause: {cause}", text=text, cause=describe_change(job.changes[0]))
+    return tr("{text}; perhaps {cause}", text=text, cause=describe_change(job.changes[0]))
 
 
 def _what_to_do(jobs: Sequence[JobVerdict], new: Sequence[JobVerdict]) -> Iterator[str]:

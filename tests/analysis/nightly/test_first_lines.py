@@ -34,7 +34,7 @@ def test_an_open_regression_stays_in_the_first_lines_with_its_day_and_cause(caps
     text = first_lines(capsys, [job])
     assert "new tonight: 0; still open: 1" in text
     assert "open since 2026-03-21: big: step time, steady +5." in text
-    assert "probable cause: cann: 1 -> 2" in text
+    assert "; perhaps cann: 1 -> 2" in text
     assert "logparse history regressions" in text
 
 
