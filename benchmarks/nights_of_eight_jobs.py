@@ -5,7 +5,7 @@ and then one of them has a pause. Half of the jobs save periodically. Neighbouri
 each job runs on a slower node, and an upgrade changes numbers by less than a threshold. The gate is judged by
 ``verdicts_of_runs``, next to the rule "3 % above the median of 7 nights" and to Apache Otava if it is installed.
 
-    python benchmarks/nights_of_eight_jobs.py [SEEDS]
+    python benchmarks/nights_of_eight_jobs.py [SEEDS [FIRST]]
 """
 
 import sys
@@ -218,14 +218,14 @@ def print_table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
 
 def main() -> None:
     """Print both tables."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS
+    seeds, first = (int(text) for text in (sys.argv[1:] + [SEEDS, 0][len(sys.argv) - 1 :]))
     rules: dict[str, Rule] = {"gate": by_gate, "median of 7, 3 %": by_median}
     if find_spec("otava"):
         rules["Otava"] = by_otava
     found: dict[tuple[str, str], list[int | None]] = defaultdict(list)
     forgotten: dict[str, int] = defaultdict(int)
     false: dict[str, NDArray[np.int64]] = {name: np.zeros(2, np.int64) for name in rules}
-    for seed in range(seeds):
+    for seed in range(first, first + seeds):
         quiet = [simulate_job(seed, place, None) for place in range(len(JOBS))]
         changed = [simulate_job(seed, seed + place, change) for place, change in enumerate(CHANGES)]
         for name, rule in rules.items():

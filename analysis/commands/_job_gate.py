@@ -54,7 +54,7 @@ def judge_all(asked: NightOptions, report: Report) -> JudgedJobs:
     jobs = nights.judge(policy, asked.as_of)
     if asked.webhook is not None and has_news(jobs):
         post(asked.webhook, news_document(jobs, policy.run_url), asked.webhook_form, report)
-    judged = judged_jobs(jobs, asked.strict, policy.failing, policy.only_new)
+    judged = judged_jobs(jobs, asked.strict, policy.failing, policy.only_new, policy.run_url)
     return replace(judged, suspicious=policy.junit_suspicious)
 
 
@@ -95,9 +95,9 @@ def print_jobs(jobs: Sequence[JobVerdict], as_json: bool, as_markdown: bool, no_
     if as_json:
         typer.echo(json.dumps(document(jobs), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo(markdown(compose_jobs(jobs)))
+        typer.echo(markdown(compose_jobs(jobs, project_policy().run_url)))
     else:
-        print_parts(make_console(no_color=no_color), compose_jobs(jobs))
+        print_parts(make_console(no_color=no_color), compose_jobs(jobs, project_policy().run_url))
 
 
 def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:

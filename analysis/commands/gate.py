@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +20,7 @@ from analysis.commands._job_gate import backtest as run_backtest
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, parse_day, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.commands._webhook import check_webhook
+from analysis.commands._webhook import WebhookForm, check_webhook, post
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison, compare
@@ -32,6 +32,8 @@ from analysis.nightly.policy import FAILING
 from analysis.outputs import write_bytes
 from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.present.views.job_comparisons import summary, texts
+from analysis.present.views.side_news import has_wrong, sides_document
+from analysis.project.project_file import project_policy
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from analysis.stats.noise import FEWEST_RUNS
@@ -73,7 +75,7 @@ Backtest = Annotated[
 ]
 Webhook = Annotated[
     str | None,
-    typer.Option("--webhook", metavar="URL", help="Post what is new tonight to a chat, ten lines at most."),
+    typer.Option("--webhook", metavar="URL", help="Post what is new or worse to a chat, ten lines at most."),
 ]
 WebhookText = Annotated[
     Literal["json", "text"], typer.Option("--webhook-as", help="Form of the message; JSON has it as `text`.")
@@ -149,20 +151,21 @@ def gate(
         raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     report = teller()
     forms = (as_json, as_markdown, no_color)
+    check_webhook(webhook)
     if baseline is None and candidate is None:
         refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow}, OF_JOBS)
-        check_webhook(webhook)
         day = None if as_of is None else parse_day("--as-of", as_of)
         night = NightOptions(history, strict, fail_on, day, webhook, webhook_as)
         gate_jobs(night, backtest, out, force, forms, report)
         return
-    refuse_flags({"--as-of": as_of, "--backtest": backtest, "--webhook": webhook}, OF_SIDES)
+    refuse_flags({"--as-of": as_of, "--backtest": backtest}, OF_SIDES)
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     named = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
     if (compared := compare_jobs(named, Question(chosen, guards, limit, allowed))) is not None:
+        _post(webhook, webhook_as, compared.comparisons, report)
         _publish(out, force, texts(compared, strict, failing), summary(compared), report)
         try:
             print_jobs_of_sides(compared, *forms)
@@ -172,6 +175,7 @@ def gate(
     old, new = named.sides
     result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)
+    _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)
     try:
         print_comparisons([result], as_json, as_markdown, no_color)
@@ -179,6 +183,12 @@ def gate(
         # The exit code follows the verdict, even where the reader closed the pipe.
         refuse_incomparable(result)
         _exit(result, strict, failing)
+
+
+def _post(url: str | None, form: WebhookForm, compared: Sequence[Comparison], report: Callable[[Note], object]) -> None:
+    """Send what became worse to a chat, if there is one."""
+    if url is not None and has_wrong(compared):
+        post(url, sides_document(compared, project_policy().run_url), form, report)
 
 
 def _both_sides(baseline: str | None, candidate: str | None) -> tuple[str, str]:

@@ -137,6 +137,11 @@ class Change:
         return not (self.baseline and self.candidate)
 
     @property
+    def is_partial(self) -> bool:
+        """Whether some run of a side has another value."""
+        return any(n < of for n, of in self.counts)
+
+    @property
     def incidental(self) -> bool:
         """Whether it is a setting such as a path, a host or a seed, which cannot be the cause of another speed."""
         if self.kind != "setting":
@@ -185,21 +190,23 @@ def list_changes(baseline: pl.DataFrame, candidate: pl.DataFrame) -> list[Change
     return sorted(changes, key=rank_of)
 
 
-def rank_of(change: Change) -> tuple[bool, int, bool, int]:
-    """The place of a change among others: what is likely to change the speed comes first."""
-    in_part = any(n < of for n, of in change.counts)
-    return change.one_sided, _likelihood(change), in_part, list(KINDS).index(change.kind)
+def rank_of(change: Change, of_result: bool = False) -> tuple[bool, int, bool, int]:
+    """The place of a change among others: what is likely to change the speed, or the result, comes first."""
+    return change.one_sided, _likelihood(change, of_result), change.is_partial, list(KINDS).index(change.kind)
 
 
-def _likelihood(change: Change) -> int:
-    """0 for software below the model and settings of speed, 1 for places and other software, 2 for the rest."""
+def _likelihood(change: Change, of_result: bool) -> int:
+    """0 for software below the model and settings of speed, 1 for places and other software, 2 for the rest.
+
+    Settings of the result are the likeliest causes of what happens to it, those of the speed come next.
+    """
     if change.kind == "label":
         return 1
     if change.kind == "version":
         return 0 if STACK.search(change.name) else 1
     if UNLIKELY.search(change.name):
-        return 2
-    return 0 if change.name == FRAMEWORK or LIKELY.search(change.name) else 2
+        return 0 if of_result else 2
+    return int(of_result) if change.name == FRAMEWORK or LIKELY.search(change.name) else 2
 
 
 def fill_implied(runs: pl.DataFrame) -> pl.DataFrame:

@@ -52,6 +52,11 @@ WINDOW = regex.compile(r"^(.*[._])?(sliding_window|attention_window|local_window
 SKIPPED = regex.compile(r"^(.*[._])?(layer_?drop|layer_drop_rate|drop_path(_rate)?|stochastic_depth(_rate)?)$")
 
 
+def is_setting_of_work(name: str) -> bool:
+    """Whether a setting says how much of the attention, the layers or the experts a step computes."""
+    return any(pattern.search(name) for pattern in (WITHIN, WINDOW, SKIPPED, CAPACITY, DROPPING))
+
+
 @dataclass(frozen=True)
 class Less:
     """Work of one kind that the candidate does less of: the median of each side. Without a limit it is infinite.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import polars as pl
 
@@ -57,11 +58,11 @@ def _misfit(places: Sequence[int], logs: Sequence[float], at: int) -> float:
 
 
 def changes_around(
-    runs: pl.DataFrame, at: int, settings: Callable[[Sequence[str]], pl.DataFrame]
+    runs: pl.DataFrame, at: int, settings: Callable[[Sequence[str]], pl.DataFrame], of_result: bool = False
 ) -> tuple[Change, ...]:
     """What differs between the runs before ``at`` and those since, and at the nights next to it; the likeliest first.
 
-    ``settings`` gives whole rows of runs by their ids.
+    ``settings`` gives whole rows of runs by their ids. ``of_result`` says that losses or NaN became worse, not times.
     """
     ids = runs["run_id"].to_list()
     places = [at + shift for shift in sorted(range(-AROUND, AROUND + 1), key=abs) if 0 < at + shift < len(ids)]
@@ -71,6 +72,14 @@ def changes_around(
         sides = (ids[max(0, place - RUNS_PER_SIDE) : place], ids[place : place + RUNS_PER_SIDE])
         old, new = (rows.filter(pl.col("run_id").is_in(side)) for side in sides)
         for change in list_changes(old, new):
-            if change.is_candidate:
+            if change.is_candidate and not _varied_before(change, runs[max(0, place - KEPT) : place]):
                 found.setdefault((change.kind, change.name), change)
-    return tuple(sorted(found.values(), key=rank_of))
+    return tuple(sorted(found.values(), key=partial(rank_of, of_result=of_result)))
+
+
+def _varied_before(change: Change, before: pl.DataFrame) -> bool:
+    """Whether a label such as a node varies, and had its new value before too: such runs were as expected then."""
+    if change.kind != "label" or not change.is_partial:
+        return False
+    labels = before["labels"].explode(empty_as_null=False).drop_nulls().to_list()
+    return any(one["name"] == change.name and one["value"] == change.candidate[0] for one in labels)

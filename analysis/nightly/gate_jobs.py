@@ -6,11 +6,12 @@ family of tests, held together by Holm's procedure, as those of one comparison a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from typing import Any, Literal
 
 import polars as pl
@@ -22,7 +23,7 @@ from analysis.compare.independent_records import LeftOut, Observations, fill_fro
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
 from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
-from analysis.compare.work_difference import Less, compared_work, flatters
+from analysis.compare.work_difference import Less, compared_work, flatters, is_setting_of_work
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.change_start import changes_around, place_start
@@ -43,7 +44,7 @@ from analysis.nightly.job_runs import (
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
 from analysis.nightly.policy import JobRule, Policy
 from analysis.stats.noise import LEVEL
-from analysis.stats.prediction import KEPT
+from analysis.stats.prediction import FEWEST, KEPT
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 
@@ -55,6 +56,10 @@ NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
 
 # Metrics show one change from runs so near to each other.
 OF_ONE_CHANGE = 2
+# Kinds of work that settings show, not results.
+BY_SETTINGS = ("samples", "length", "tokens", "attention", "weights", "experts", "window", "layers")
+# Metrics of the result, which other settings change than those of the speed.
+OF_RESULT = ("final_loss", "grad_norm", "nan_share", "skipped_share")
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,10 @@ class JobVerdict:
     verdict. ``changes`` are the settings and versions that changed when a metric became worse. ``left_out`` are later
     runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
     ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
-    ``missing`` says that a run of tonight is missing; the newest run of any kind began ``newest_when``. ``accepted``
-    are the changes that are accepted today. ``began`` is the run at which the job became worse, by all its metrics.
-    ``hidden`` is what the exclusion of runs hides.
+    ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since ``failed_since``. ``missing`` says that
+    a run of tonight is missing, ``missing_before`` that one was missing the night before too. The newest run of any
+    kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``began`` is the run at which the
+    job became worse, by all its metrics. ``hidden`` is what the exclusion of runs hides.
     """
 
     name: str
@@ -95,6 +101,10 @@ class JobVerdict:
     accepted: tuple[AcceptedChange, ...] = ()
     began: str | None = None
     hidden: tuple[Hidden, ...] = ()
+    failed_nights: int = 0
+    failed_since: datetime | None = None
+    missing_before: bool = False
+    failed_row: Mapping[str, Any] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -118,9 +128,9 @@ class JobVerdict:
         """What changed tonight; None for a job that is as it was, or that has no verdict."""
         if self.verdict is None:
             return None
-        if self.failed or self.new_metrics:
+        if self.new_metrics or (self.failed and self.failed_nights <= 1):
             return "new"
-        if self.verdict in ("regression", "less work"):
+        if self.failed or self.verdict in ("regression", "less work"):
             return "still_open"
         return "cleared" if any(metric.reason == "cleared" for metric in self.metrics) else None
 
@@ -131,12 +141,33 @@ class JobVerdict:
         begun = [(metric, ids.index(metric.began)) for metric in self.metrics if metric.began in ids]
         known = [at for metric, at in begun if metric.is_open and not metric.is_new]
         of_known = [metric for metric, at in begun if any(abs(at - other) <= OF_ONE_CHANGE for other in known)]
-        return [metric for metric in self.metrics if metric.is_new and metric not in of_known]
+        new = [metric for metric in self.metrics if metric.is_new and metric not in of_known]
+        return [metric for metric in new if not self._is_part_of_open(metric)]
+
+    def _is_part_of_open(self, metric: MetricNight) -> bool:
+        """Whether a time of steps became worse by no more than another one that is open: found later, not new."""
+        times = (other for other in self.metrics if other.is_open and not other.is_new and other.metric.is_speed)
+        return metric.metric.is_speed and any(_change_of(metric) <= _change_of(other) for other in times)
+
+    @property
+    def is_refused_first(self) -> bool:
+        """Whether the newest run is the first that cannot be compared with those before."""
+        return bool(self.refused) and len(self.runs) == 1
+
+    @property
+    def decisive(self) -> MetricNight | None:
+        """The first metric with the verdict of the job; the first of all where another thing decides."""
+        return next((m for m in self.metrics if m.verdict == self.verdict), next(iter(self.metrics), None))
 
     @property
     def newest(self) -> Mapping[str, Any]:
         """The row of the run that is judged."""
         return self.runs.row(-1, named=True)
+
+
+def _change_of(metric: MetricNight) -> float:
+    """How much worse a metric is, relative; negative where it is better."""
+    return metric.metric.direction * ((metric.night.change if metric.night else None) or 0.0)
 
 
 def verdict_of(jobs: Sequence[JobVerdict]) -> Verdict | None:
@@ -175,8 +206,9 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[
         raise nothing_to_judge()
     # A clock that is ahead makes no other job idle.
     soon = datetime.now() + timedelta(days=1)
-    newest: datetime = max(min(records["when"][-1], soon) for _, records, _ in jobs)
-    verdicts = [_judge(rule, job, sample, newest, kept) for rule, job, sample in jobs]
+    last = max((records for _, records, _ in jobs), key=lambda records: min(records["when"][-1], soon))
+    pace = [min(when, soon) for when in last["when"]]
+    verdicts = [_judge(rule, job, sample, pace, kept) for rule, job, sample in jobs]
     held = iter(step_down([metric.p for job in verdicts for metric in job.metrics]))
     return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
 
@@ -193,23 +225,28 @@ def _has_runs(rule: JobRule, sample: Observations) -> bool:
 
 
 def _judge(
-    rule: JobRule, records: pl.DataFrame, sample: Observations, newest: datetime, kept: HistoryOfJobs
+    rule: JobRule, records: pl.DataFrame, sample: Observations, pace: Sequence[datetime], kept: HistoryOfJobs
 ) -> JobVerdict:
-    """``newest`` is the time of the newest run of all jobs."""
+    """``pace`` are the times of the job that ran last; the last of them is the newest of all jobs."""
     comparable, refused = comparable_with_newest(sample.runs)
-    idle = (newest - records["when"][-1]).days
+    idle = (pace[-1] - records["when"][-1]).days
     left_out = _failed_since(records, sample, comparable["when"][-1])
     rule = usable_baseline(comparable, rule)
     failed = next((run for run in left_out if run.run_id == records["run_id"][-1] and run.reason in FAILED), None)
-    missing = is_missing(records, newest)
+    nights, since = _failed_nights(records, sample) if failed else (0, None)
+    missing = is_missing(records, pace)
     name = rule.name or job_name(comparable)
     refused = () if idle > MOST_IDLE_DAYS else refused
     job = JobVerdict(
         *(name, rule.owners, rule.baseline.text, comparable, (), refused, (), left_out, idle),
         failed=failed,
         missing=missing,
+        missing_before=missing and is_missing(records, pace[:-1]),
         newest_when=records["when"][-1],
         accepted=tuple(_accepted(comparable, rule, kept.acceptances)),
+        failed_nights=nights,
+        failed_since=since,
+        failed_row=records.row(-1, named=True) if failed else None,
     )
     if refused or job.is_idle:
         return job
@@ -218,21 +255,65 @@ def _judge(
     losses = _losses(read, kept) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
     ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
-    judged = (
-        judge_newest(
-            find_metric(name), least, ordered, fixed, rule, partial(is_known, kept.acceptances, comparable, name)
-        )
-        for name, least in rule.metrics.items()
-    )
-    metrics = tuple(metric for metric in judged if metric is not None)
+    metrics = _metrics(ordered, fixed, rule, comparable, kept)
     less = _less_work(comparable, metrics, kept)
     metrics = tuple(_explained(metric, less) for metric in metrics)
     job = replace(job, hidden=_hidden(comparable, rule, metrics, kept))
     start = _start(comparable, metrics)
     if start is None:
         return replace(job, metrics=metrics, less_work=less)
-    changes = changes_around(comparable, start, kept.settings)
+    of_result = not any(metric.is_open and metric.metric.column not in OF_RESULT for metric in metrics)
+    changes = changes_around(comparable, start, kept.settings, of_result)
+    if less:
+        changes = tuple(sorted(changes, key=lambda change: not is_setting_of_work(change.name)))
     return replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+
+
+def _metrics(
+    ordered: pl.DataFrame, fixed: int, rule: JobRule, runs: pl.DataFrame, kept: HistoryOfJobs
+) -> tuple[MetricNight, ...]:
+    """The verdict on each metric of a job; work that increases starts a new level, as an acceptance does."""
+
+    def judged(known_too: Collection[str] = ()) -> tuple[MetricNight, ...]:
+        def known(name: str, run_id: str) -> bool:
+            return run_id in known_too or is_known(kept.acceptances, runs, name, run_id)
+
+        found = (
+            judge_newest(find_metric(name), least, ordered, fixed, rule, partial(known, name))
+            for name, least in rule.metrics.items()
+        )
+        return tuple(metric for metric in found if metric is not None)
+
+    first = judged()
+    since = _more_work(runs, first, kept)
+    return tuple(map(_by_more, first, judged(since))) if since else first
+
+
+def _more_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: HistoryOfJobs) -> list[str]:
+    """The runs at which a time of steps became worse because the job does more work again; empty if it does not."""
+    worse = [m for m in metrics if m.verdict == "regression" and m.metric.is_speed and m.began]
+    start = place_start(runs, worse)
+    if start is None:
+        return []
+    ids = runs["run_id"].to_list()
+    sides = (ids[start : start + FEWEST], ids[max(0, start - FEWEST) : start])
+    less = [one for one in _work_of_sides(sides, kept) if one.kind in BY_SETTINGS]
+    began = [m.began for m in worse if m.began and flatters(m.metric, less)]
+    return list(dict.fromkeys([*began, ids[start]])) if began else []
+
+
+def _by_more(first: MetricNight, again: MetricNight) -> MetricNight:
+    """What is reported of a metric: on its first night that it is slower because of more work, then the new level."""
+    if not first.is_new or again.reason != "accepted":
+        return again
+    return replace(first, verdict="suspicious", reason="confirmed_by_more")
+
+
+def _work_of_sides(sides: tuple[list[str], list[str]], kept: HistoryOfJobs) -> tuple[Less, ...]:
+    """The kinds of work of which the runs of the second side do less."""
+    rows = kept.settings([*sides[0], *sides[1]])
+    done = [(rows.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides]
+    return compared_work(done[0], done[1])
 
 
 def _hidden(
@@ -248,6 +329,18 @@ def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -
     """Runs after the newest that counts that failed, or of which too few rows count."""
     later = set(records.filter(pl.col("when") >= when)["run_id"])
     return tuple(run for run in sample.left_out if run.run_id in later and run.reason != "same_job")
+
+
+def _failed_nights(records: pl.DataFrame, sample: Observations) -> tuple[int, datetime]:
+    """How many of the newest runs failed in a row, and when the first of them began."""
+    reasons = {run.run_id: run.reason for run in sample.left_out if run.reason != "same_job"}
+    rows = [row for row in records.select("run_id", "when").iter_rows() if row[0] in reasons or _counts(row[0], sample)]
+    failed = list(takewhile(lambda row: reasons.get(row[0]) in FAILED, reversed(rows)))
+    return len(failed), failed[-1][1]
+
+
+def _counts(run_id: str, sample: Observations) -> bool:
+    return run_id in sample.runs["run_id"]
 
 
 def _accepted(
@@ -303,10 +396,7 @@ def _less_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], kept: History
     better = [metric.began for metric in metrics if metric.reason == "confirmed_faster" and metric.began]
     if not better:
         return ()
-    sides = _sides_of(runs, better, KEPT)
-    rows = kept.settings([*sides[0], *sides[1]])
-    done = [(rows.filter(pl.col("run_id").is_in(side)), _readable(side, kept)) for side in sides]
-    return compared_work(done[0], done[1])
+    return _work_of_sides(_sides_of(runs, better, KEPT), kept)
 
 
 def _explained(metric: MetricNight, less: Sequence[Less]) -> MetricNight:

@@ -5,6 +5,7 @@ Comes in: runs of a history and a rule. Goes out: runs.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,6 +32,8 @@ HALF = 0.5
 FAILED = ("crashed", "too_few_steps", "half_run")
 # A job is missing tonight if it had no run for so many of its typical intervals.
 MISSING_AFTER = 1.5
+# A run that is early by less of an interval is still the next one.
+DUE = 0.9
 # A job that had no run for so long before the newest of the history is not judged.
 MOST_IDLE_DAYS = 14
 
@@ -75,10 +78,16 @@ def _parts(rule: JobRule, runs: pl.DataFrame) -> list[tuple[JobRule, pl.DataFram
     series = [in_time(one) for one in split_series(runs)]
     ends = runs["when"].max() - timedelta(days=MOST_IDLE_DAYS)  # type: ignore[operator]
     running = [one for one in series if one["when"][-1] >= ends and len(one) > FEWEST]
+    running = [one for one in running if not any(_replaces(other, one) for other in running)]
     if len(running) < 2 or runs["run_id"][-1] not in {one["run_id"][-1] for one in running}:
         return [(rule, runs)]
     names = (f"{rule.name}: {name}" for name in series_names(running))
     return [(replace(rule, name=name), one) for name, one in zip(names, running, strict=True)]
+
+
+def _replaces(newer: pl.DataFrame, older: pl.DataFrame) -> bool:
+    """Whether a series of a job began after another ended, which is overdue: the job has other settings since."""
+    return newer["when"][0] > older["when"][-1] and is_missing(older, newer["when"].to_list())
 
 
 def nothing_to_judge() -> UsageError:
@@ -136,11 +145,21 @@ def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -
     return Observations(kept, (*left_out, *failures))
 
 
-def is_missing(runs: pl.DataFrame, newest: datetime) -> bool:
-    """Whether the job should have run again by the time of the ``newest`` run of all jobs."""
+def is_missing(runs: pl.DataFrame, pace: Sequence[datetime]) -> bool:
+    """Whether the job should have run again by the last time of ``pace``, the runs of the job that ran last.
+
+    On the first night its last run is longer ago than usually, when the other job ran, by half of an interval.
+    """
+    times = runs["when"].tail(KEPT).to_list()
     typical = runs["when"].tail(KEPT).diff().median()
-    ago: timedelta = newest - runs["when"][-1]
-    return isinstance(typical, timedelta) and ago > MISSING_AFTER * typical
+    if not isinstance(typical, timedelta) or not pace:
+        return False
+    ago = pace[-1] - times[-1]
+    if ago > MISSING_AFTER * typical:
+        return True
+    waits = [when - times[at - 1] for when in pace[-KEPT:-1] if (at := bisect_right(times, when))]
+    is_due = len(waits) >= FEWEST and ago >= DUE * typical
+    return is_due and ago > sorted(waits)[len(waits) // 2] + typical / 2
 
 
 def usable_baseline(runs: pl.DataFrame, rule: JobRule) -> JobRule:

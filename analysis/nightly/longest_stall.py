@@ -13,6 +13,8 @@ from analysis.metrics import Metric
 
 # Share of runs that have a pause, as long as the earlier runs of a job show no higher one.
 PAUSED_RUNS = 0.2
+# Without their longest stall some runs still have a pause: only what chance explains this rarely is a change.
+REST_CHANCE = 1e-5
 _STALL = pl.col("longest_stall_ms")
 _CLOCK_MS = pl.col("wall_clock_step_time_ms") * pl.col("wall_clock_steps")
 _WITHOUT = {

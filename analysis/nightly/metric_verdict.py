@@ -5,7 +5,7 @@ Comes in: the runs of the job in the order in which they are watched. Goes out: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -14,9 +14,9 @@ import polars as pl
 from analysis.compare.comparison import measured, values_of
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.nightly.longest_stall import PAUSED_RUNS, without_longest_stall
+from analysis.nightly.longest_stall import PAUSED_RUNS, REST_CHANCE, without_longest_stall
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import FEWEST, KEPT, Night, watch
+from analysis.stats.prediction import FEWEST, KEPT, Night, State, watch
 
 Reason = Literal[
     "as_expected",
@@ -26,6 +26,7 @@ Reason = Literal[
     "confirmed",
     "confirmed_faster",
     "confirmed_by_less",
+    "confirmed_by_more",
     "accepted",
     "cleared",
     "still_open",
@@ -122,8 +123,8 @@ def watch_metric(
     values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
     if calm is None:
         return watch(values, **how)
-    nights = zip(watch(values, **how, accident=PAUSED_RUNS), watch(calm, **how), strict=True)
-    return [_decided(night, without) for night, without in nights]
+    nights, rest = watch(values, **how, accident=PAUSED_RUNS), watch(calm, **how, chance=REST_CHANCE)
+    return _counted_once([_decided(night, one) for night, one in zip(nights, rest, strict=True)], metric)
 
 
 def _decided(night: Night, calm: Night) -> Night:
@@ -136,6 +137,30 @@ def _decided(night: Night, calm: Night) -> Night:
     change = night.change if night.nights >= calm.nights else calm.change
     taken = ("state", "p", "nights", "confirmed_for", "drift")
     return replace(night, change=change, **{name: getattr(calm, name) for name in taken})
+
+
+def _counted_once(nights: Sequence[Night], metric: Metric) -> list[Night]:
+    """``nights`` of which each says whether the change is new, still open or cleared, whichever series proves it.
+
+    The series without the longest stalls proves a change earlier, and that it ended.
+    """
+    found: list[Night] = []
+    open_for, reported = 0, -1
+    for place, night in enumerate(nights):
+        if night.state in ("confirmed", "drifted") and (night.state == "drifted" or _is_worse(night, metric)):
+            open_for += 1
+            night = replace(night, confirmed_for=open_for)
+        elif night.state == "confirmed":
+            if reported > place - night.nights:
+                night = replace(night, state="expected", confirmed_for=0, nights=0)
+            else:
+                reported = place
+        elif night.state in ("expected", "cleared", "accepted"):
+            ended: State = "cleared" if open_for else "expected"
+            night = night if night.state == "accepted" else replace(night, state=ended)
+            open_for = 0
+        found.append(night)
+    return found
 
 
 def _is_worse(night: Night, metric: Metric) -> bool:
@@ -156,6 +181,9 @@ def _lost(runs: pl.DataFrame) -> tuple[Verdict, Reason]:
 def _shown(night: Night, metric: Metric) -> Night:
     """``night`` in the numbers of the metric, without the offset by which a share is compared."""
     level, low, high = (None if x is None else x - metric.offset for x in (night.level, night.low, night.high))
+    if metric.offset and low is not None:
+        # No share is below 0.
+        low = max(0.0, low)
     return replace(night, level=level, low=low, high=high)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median, median_low
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -126,15 +127,17 @@ def watch(
     blocks: Sequence[Hashable] | None = None,
     accepted: Collection[int] = (),
     accident: float = 0.0,
+    chance: float = CONFIRMED,
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
     ``worse`` is 1 where more is worse. A change below ``least`` is none. The newest ``kept`` runs of the level give the
     expectation; if ``fixed`` is set, only the first ``fixed`` runs, the baseline, do. Runs of one of ``blocks``, such
     as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
-    there on it is the level. At least the share ``accident`` of runs is taken to be off by accident.
+    there on it is the level. At least the share ``accident`` of runs is taken to be off by accident. A change that
+    ``chance`` explains with a higher probability is not confirmed.
     """
-    watcher = _Watcher(worse, least, confirm, kept, fixed, accident)
+    watcher = _Watcher(worse, least, confirm, kept, fixed, accident, chance)
     placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
     return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
@@ -165,6 +168,7 @@ class _Watcher:
     kept: int
     fixed: int
     accident: float = 0.0
+    chance: float = CONFIRMED
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
@@ -219,7 +223,7 @@ class _Watcher:
         known = self.known_from is not None and not self._is_better
         off = _consistent([run.distance for run in self.away if run.is_off])
         enough = len(off) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
-        if not enough or (night.p or 0.0) > CONFIRMED:
+        if not enough or (night.p or 0.0) > self.chance:
             return replace(night, state="accepted") if known else night
         return self._confirm(night, known)
 
@@ -239,7 +243,8 @@ class _Watcher:
 
         The test compares the level before with that of the change.
         """
-        change = _mean([away.distance for away in self.away[: self.last_off]])
+        # Nights between that were not off are left out: they would make the change so small that nothing ends it.
+        change = median(away.distance for away in self.away[: self.last_off] if away.is_off)
         self._add(run, known)
         gain = change * (change / 2 - run.distance) / max(expectation.spread, LEAST) ** 2
         self.evidence = max(0.0, self.evidence + gain)
@@ -341,8 +346,6 @@ class _Watcher:
 
 def _consistent(distances: Sequence[float]) -> list[float]:
     """Those of ``distances`` to one side that may be of one change: others are accidents of any size."""
-    from statistics import median_low
-
     most = CONSISTENT * median_low(map(abs, distances))
     return [distance for distance in distances if abs(distance) <= most]
 

@@ -17,7 +17,7 @@ from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
-from analysis.present.views.job_news import failure, first_lines, run_text
+from analysis.present.views.job_news import failure, first_lines, owners_text, refused_text, run_text, url_of
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
@@ -29,15 +29,18 @@ QUIET = ("as_expected", "one_night_better", "confirmed_better", "learning")
 MOST_NAMED = 5
 
 
-def compose_jobs(jobs: Sequence[JobVerdict]) -> list[Part]:
-    """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on."""
+def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None) -> list[Part]:
+    """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on.
+
+    ``template`` is the address of a run, which is linked where a regression is named.
+    """
     return [
         Heading(title(jobs), "title"),
         *(Sentence(text) for text in news_line(jobs)),
         Sentence(_counted(jobs)),
-        *first_lines(jobs),
+        *first_lines(jobs, template),
         *_tables(jobs),
-        *(part for job in jobs for part in _job_parts(job)),
+        *(part for job in jobs for part in _job_parts(job, template)),
         Sentences([Sentence(text, "info") for text in _notes(jobs)]),
     ]
 
@@ -69,8 +72,12 @@ def _counted(jobs: Sequence[JobVerdict]) -> str:
 
 
 def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
-    """A row for each job, in a table for each metric that jobs are first judged by; what is refused has no number."""
+    """A row for each job, the worst first, in a table for each metric that jobs are first judged by.
+
+    A row has the numbers of the metric that decides; what is refused has none.
+    """
     judged = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
+    judged.sort(key=lambda job: VERDICTS.index(job.verdict) if job.verdict else len(VERDICTS))
     for metric in dict.fromkeys(job.metrics[0].metric for job in judged):
         rows = tuple(_row(job) for job in judged if job.metrics[0].metric == metric)
         headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
@@ -78,21 +85,25 @@ def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
 
 
 def _row(job: JobVerdict) -> tuple[str, ...]:
-    first = job.metrics[0]
+    first = job.decisive or job.metrics[0]
     verdict = tr("; ").join((_named_verdict(job), *map(accepted_change, job.accepted)))
-    return (job.name, verdict, first.metric.text(first.value), _expected(first), _change(first))
+    if job.failed:
+        return (job.name, verdict, "-", "-", "-")
+    newest = first.metric.text(first.value)
+    if first.metric != job.metrics[0].metric:
+        newest = f"{newest} {first.metric.shown_unit}".rstrip()
+    return (job.name, verdict, newest, _expected(first), _change(first))
 
 
 def _named_verdict(job: JobVerdict) -> str:
-    """The verdict on a job, with the metric that it is on where that is not the one of the row."""
+    """The verdict on a job, with the metric that it is on where that is not the one of the table."""
     if not job.verdict:
         return "-"
     verdict = word("verdicts", job.verdict)
-    if job.failed:
+    found = job.decisive
+    if job.failed or found is None or found.metric == job.metrics[0].metric:
         return verdict
-    judged = next(metric for metric in job.metrics if metric.verdict == job.verdict)
-    label = tr(judged.metric.label)
-    return verdict if judged is job.metrics[0] else tr("{verdict}: {metric}", verdict=verdict, metric=label)
+    return tr("{verdict}: {metric}", verdict=verdict, metric=tr(found.metric.label))
 
 
 def _expected(metric: MetricNight) -> str:
@@ -106,14 +117,19 @@ def _change(metric: MetricNight) -> str:
     return "-" if metric.night is None or metric.night.own_change is None else signed_percent(metric.night.own_change)
 
 
-def _job_parts(job: JobVerdict) -> Iterator[Part]:
+def _job_parts(job: JobVerdict, template: str | None) -> Iterator[Part]:
     """For a job that is not as expected: what is not, since when, and what changed then."""
     sentences = list(_warnings(job))
     if not sentences:
         return
-    owners = tr(" (owned by {names})", names=tr(", ").join(job.owners)) if job.owners else ""
-    yield Heading(job.name + owners)
+    yield Heading(job.name + owners_text(job))
     yield from (Sentence(text, "warning") for text in sentences)
+    if job.changes:
+        began = _run_text(job, job.began) if job.began else "-"
+        text = tr("changed at run {run} or next to it: {names}", run=began, names=named_changes(job.changes))
+        yield Sentence(text, "warning")
+    if job.began and (url := url_of(job, template)):
+        yield Sentence(tr("the run at which it became worse"), "info", link=url)
     yield from remark_sentences(_named(job), remarks(job.runs))
 
 
@@ -138,9 +154,6 @@ def _warnings(job: JobVerdict) -> Iterator[str]:
         if run == job.failed:
             continue
         yield tr("a later run, {name}, is not used: {why}", name=run.name, why=word("left_out", run.reason))
-    if job.changes:
-        began = _run_text(job, job.began) if job.began else "-"
-        yield tr("changed at run {run} or next to it: {names}", run=began, names=named_changes(job.changes))
 
 
 def accepted(known: AcceptedChange) -> str:
@@ -191,16 +204,7 @@ def refusal(job: JobVerdict) -> str:
     """Why a job has no verdict: its newest run cannot be compared with those before it, or it no longer runs."""
     if job.is_idle:
         return tr("no run for {n} days", n=job.idle_days)
-    fields = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
-    return tr(
-        "the newest run, {run}, is a different job: {fields}; define a separate job for it",
-        run=job.newest["run_id"][:12],
-        fields="; ".join(fields),
-    )
-
-
-def _values(values: tuple[object, ...]) -> str:
-    return tr(", ").join("-" if value is None else str(value) for value in values) or "-"
+    return refused_text(job)
 
 
 def sentence(job: JobVerdict, metric: MetricNight) -> str:
@@ -270,9 +274,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 def judged_jobs(
-    jobs: Sequence[JobVerdict], strict: bool, failing: frozenset[Verdict], only_new: bool = False
+    jobs: Sequence[JobVerdict],
+    strict: bool,
+    failing: frozenset[Verdict],
+    only_new: bool = False,
+    template: str | None = None,
 ) -> JudgedJobs:
-    """``jobs`` with what their files say in words."""
+    """``jobs`` with what their files say in words; ``template`` is the address of a run."""
 
     def sentence_of(job: JobVerdict, metric: MetricNight) -> str:
         with speaking("en"):
@@ -287,6 +295,6 @@ def judged_jobs(
             return failure(run)
 
     with speaking("en"):
-        details = markdown(compose_jobs(jobs))
-    summary = markdown(compose_jobs(jobs))
+        details = markdown(compose_jobs(jobs, template))
+    summary = markdown(compose_jobs(jobs, template))
     return JudgedJobs(jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of)

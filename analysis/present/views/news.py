@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.nightly.gate_jobs import JobVerdict, verdict_of
 from analysis.present.views.compare import describe_change
-from analysis.present.views.job_news import MOST_CHANGES, cause_text, first_bad, new_text, url_of
+from analysis.present.views.job_news import MOST_CHANGES, cause_text, first_bad, new_text, other_news, url_of
 from analysis.present.views.jobs import news_line, title
 from analysis.present.views.regressions import run_document
 from analysis.present.words import word
@@ -19,8 +19,17 @@ MOST_LINES = 10
 
 
 def has_news(jobs: Sequence[JobVerdict]) -> bool:
-    """Whether a job became worse tonight, or recovered."""
-    return any(job.news in ("new", "cleared") for job in jobs)
+    """Whether a job became worse tonight, recovered, is missing, or can no longer be compared."""
+    return any(_kind(job) for job in jobs)
+
+
+def _kind(job: JobVerdict) -> str | None:
+    """What is new of a job; None where nothing is."""
+    if job.news in ("new", "cleared"):
+        return job.news
+    if job.is_refused_first:
+        return "not_comparable"
+    return "missing" if job.missing and not job.missing_before and not job.is_idle else None
 
 
 def news_text(jobs: Sequence[JobVerdict], template: str | None) -> str:
@@ -33,8 +42,7 @@ def news_text(jobs: Sequence[JobVerdict], template: str | None) -> str:
 
 
 def _lines(job: JobVerdict, template: str | None) -> Iterator[str]:
-    if job.news == "cleared":
-        yield tr("cleared: {job}", job=job.name)
+    yield from other_news(job, first=True)
     if job.news != "new":
         return
     url = url_of(job, template)
@@ -49,7 +57,7 @@ def news_document(jobs: Sequence[JobVerdict], template: str | None) -> dict[str,
         "schema_version": SCHEMA_VERSION,
         "text": news_text(jobs, template),
         "verdict": verdict_of(jobs),
-        "news": [_document(job, template) for job in jobs if job.news in ("new", "cleared")],
+        "news": [_document(job, template) for job in jobs if _kind(job)],
     }
 
 
@@ -57,7 +65,7 @@ def _document(job: JobVerdict, template: str | None) -> dict[str, Any]:
     return {
         "job": job.name,
         "owners": list(job.owners),
-        "news": job.news,
+        "news": _kind(job),
         "verdict": job.verdict,
         "failed": word("left_out", job.failed.reason) if job.failed else None,
         "metrics": {m.metric.column: m.night.change if m.night else None for m in job.new_metrics},

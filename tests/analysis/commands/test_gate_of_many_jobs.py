@@ -72,3 +72,35 @@ def test_one_job_is_compared_as_before(place):
         cwd=place,
     )
     assert json.loads(done.stdout)["job"].startswith("llama")
+
+
+def test_what_became_worse_is_posted_to_a_chat(place, monkeypatch):
+    """With the run's link; nothing is sent where nothing is wrong."""
+    got = []
+    monkeypatch.setattr("analysis.commands.gate.post", lambda url, message, form, _: got.append((url, message, form)))
+    (place / "logparse.toml").write_text('[gate]\nrun_url = "https://ci.example.com/{run_id}"\n')
+    try:
+        assert gate(place, "--webhook", "http://127.0.0.1:9/x").returncode == 1
+        assert gate(place, "--webhook", "http://127.0.0.1:9/x", "--threshold", "20%").returncode == 0
+    finally:
+        (place / "logparse.toml").unlink()
+    ((url, message, form),) = got
+    assert (url, form, message["verdict"], len(message["news"])) == ("http://127.0.0.1:9/x", "json", "regression", 1)
+    (news,) = message["news"]
+    assert news["metrics"]["steady_step_time_ms"] == pytest.approx(0.05, abs=0.01)
+    lines = message["text"].splitlines()
+    assert lines[:2] == ["verdict: regression", "release=r1 compared with release=r0"]
+    assert lines[2].startswith("llama-7b or llama2-7b, 8 devices")
+    assert lines[2].endswith(news["candidate_url"])
+    assert news["candidate_url"].startswith("https://ci.example.com/")
+    assert len(lines) <= 10
+
+
+def test_one_job_of_two_sides_that_cannot_be_compared_is_posted_too(place, monkeypatch):
+    got = []
+    monkeypatch.setattr("analysis.commands.gate.post", lambda url, message, form, _: got.append(message))
+    sides = ("--baseline", "release=r0,num_layers=32", "--candidate", "release=r1,num_layers=24")
+    done = run_logparse("gate", "--history", "h", *sides, "--webhook", "http://127.0.0.1:9/x", cwd=place)
+    assert done.returncode == 2
+    assert "num_layers" in got[0]["news"][0]["refused"]
+    assert "not comparable" in got[0]["text"]

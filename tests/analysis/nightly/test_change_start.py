@@ -69,6 +69,8 @@ def test_less_work_by_a_setting_is_named_on_the_first_confirmed_night(kind):
     (job,) = judge(rows(-0.1, -0.1, settings=[before] * 20 + [after] * 2))
     assert (job.verdict, reasons(job)["steady_step_time_ms"]) == ("less work", "confirmed_by_less")
     assert [one.kind for one in job.less_work] == [kind]
+    # Before the version that changed on the same night.
+    assert [change.name for change in job.changes] == [name, "cann"]
     assert "less work: " in markdown(compose_jobs([job]))
     (more,) = judge(rows(-0.1, -0.1, settings=[after] * 20 + [before] * 2))
     assert more.less_work == ()
