@@ -282,8 +282,9 @@ def _by_steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    """Where the blocks begin that are of the kind of the format's first block."""
-    frames = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind and len(inside[b])]
+    """Where the blocks begin that are of the kind of the format's first block of a start."""
+    blocks = [block for block in fmt.blocks if block.at_start]
+    frames = [inside[block] for block in blocks if block.kind == blocks[0].kind and len(inside[block])]
     if not frames:
         return _NO_START
     return pl.concat(frames, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)

@@ -131,7 +131,7 @@ class Block:
 
     It has at most ``max_lines`` lines after its start, and the next start ends it too. ``entry`` finds one setting:
     its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a name that is indented further
-    than the previous one belongs to it; a dot joins the names.
+    than the previous one belongs to it; a dot joins the names. ``at_start``: only a process that starts prints it.
     """
 
     kind: str
@@ -141,6 +141,7 @@ class Block:
     entry: str
     nested: bool = False
     max_lines: int = 5000
+    at_start: bool = True
 
 
 @dataclass(frozen=True)
