@@ -8,6 +8,7 @@ from dataclasses import replace
 from analysis.hardware.devices import find_device, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
+from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
 from analysis.run.expectations import measure_against
@@ -71,8 +72,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     log, meaning, context = run.log, run.meaning, run.context
     peak, of_peak = how.peak(context)
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
-    # A step of several kinds of work prints neither its saves nor its evaluations.
-    rules = RowRules(warm_up, meaning.time_holds_pauses, context.get("mixed_step") is not None)
+    # A step that also generates prints neither its saves nor its evaluations.
+    rules = RowRules(warm_up, meaning.time_holds_pauses, context.get("mixed_step") == ROLLOUTS)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
         for c in run.changes

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak, nominal_peak
+from analysis.model.shape import ROLLOUTS
 from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
@@ -250,8 +251,8 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 def _has_goodput(run: Run) -> bool:
     """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
-    mixed = run.analysis.computation.shape.mixed_step
-    return run.analysis.goodput is not None and not run.short and not mixed
+    generates = run.analysis.computation.shape.mixed_step == ROLLOUTS
+    return run.analysis.goodput is not None and not run.short and not generates
 
 
 def _lost(run: Run) -> Iterator[ScreenRow]:
