@@ -21,7 +21,7 @@ from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
-from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
+from analysis.run.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
 from analysis.run.step_phases import describe_phases
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
@@ -31,6 +31,7 @@ from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import Watch
 from logparse.errors import InputError
 from logparse.findings import Note, info, warning
+from logparse.formats import find_format
 from logparse.language import tr
 
 # The note that all times are the mean of the whole training.
@@ -86,7 +87,9 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         raise _impossible(log.name, analysis)
     unchanged = before_changes(analysis.steps, later)
     identified = identify(unchanged, context)
-    differ = describe_disagreements(unchanged, context, peak, identified, analysis.computation.formula_work())
+    of_passes = find_format(log.giver_of("logged_samples_per_second")).rate_of_passes
+    work = analysis.computation.formula_work()
+    differ = describe_disagreements(unchanged, context, peak, identified, work, of_passes)
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),
@@ -101,6 +104,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     )
     ordered = tuple(sorted(notes, key=lambda note: note.level != "warning"))
     checks = check_run(ordered)
+    if is_withheld(checks, RATES):
+        analysis = without_rates(analysis)
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))

@@ -195,6 +195,7 @@ class LogFormat:
     ``traces`` are regexes that recognise ``framework`` in a log that stopped before its first step, such as its folder
     in a traceback.
 
+    ``rate_of_passes``: a printed rate is of the passes alone and leaves out the time between two steps.
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
 
@@ -214,6 +215,7 @@ class LogFormat:
     fewest: int = field(default=1, kw_only=True)
     log_of: str = field(default="", kw_only=True)
     pauses_inside: bool | None = field(default=None, kw_only=True)
+    rate_of_passes: bool = field(default=False, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)
     trains_on: Data | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]
