@@ -61,6 +61,7 @@ FORMAT = LogFormat(
                 ("pipeline_parallel_degree", "pipeline_parallel_degree  "),
                 ("bf16", "] - bf"),
                 ("max_seq_length", "max_seq_length  "),
+                ("split", "split  "),
             )
         ),
     ),
@@ -72,7 +73,13 @@ FORMAT = LogFormat(
         Name("pipeline_model_parallel_size", "arguments:pipeline_parallel_degree"),
         Name("seq_length", "arguments:max_seq_length"),
     ),
-    choices=(Choice("precision", "bf16", {"arguments:bf16": "True"}), *PREFERENCE_CHOICES),
+    choices=(
+        Choice("precision", "bf16", {"arguments:bf16": "True"}),
+        # Pretraining splits its data by shares, and fills every sample; fine-tuning has samples of that length at most.
+        Choice("variable_seq_lengths", "False", {"arguments:split": r"\d+,.*"}),
+        Choice("variable_seq_lengths", "True", {"arguments:max_seq_length": r"\d+"}),
+        *PREFERENCE_CHOICES,
+    ),
     samples=(
         Sample(
             "[2023-04-13 22:24:50,556] [    INFO] - loss: 1.45257711, learning_rate: 5e-06, global_step: 10, "

@@ -150,11 +150,18 @@ def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
         return _printed_throughput(run)
-    parts = [] if rate[TOKENS] is None else [tr("{n} tokens/s/p", n=three(rate[TOKENS]))]
+    tokens = msg("at most {n} tokens/s/p") if _is_upper_bound(run) else msg("{n} tokens/s/p")
+    parts = [] if rate[TOKENS] is None else [tr(tokens, n=three(rate[TOKENS]))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
     printed = run.printed.get(TOKENS)
     of_log = [tr("the log prints {value}", value=three(printed.median))] if printed and parts else []
     return ScreenRow(tr("throughput"), "", [*parts, per_device, *of_log])
+
+
+def _is_upper_bound(run: Run) -> bool:
+    """Whether samples differ in length, so that the sequence length is the most that one has, and none are counted."""
+    counted = any(note.code == "tokens_counted" for note in run.notes)
+    return bool(run.context.get("variable_seq_lengths")) and not counted
 
 
 def _printed_throughput(run: Run) -> ScreenRow | None:
