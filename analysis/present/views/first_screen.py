@@ -21,6 +21,7 @@ from analysis.present.views.warnings import ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
+from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
@@ -121,7 +122,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     value, clauses = step_time(rate["step_time_ms"]), []
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
     if rate["rate"] != "steady":
-        clauses = [word("rates", rate["rate"])]
+        clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
         stalled = with_stalls > rate["step_time_ms"]
         mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
@@ -132,6 +133,11 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if "time_by_rate_of_run" in codes:
         clauses = [tr("mean of the training, with evaluations and saves")]
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _holds_pauses(run: Run) -> bool:
+    """Whether the times of all steps have evaluations or saves in them."""
+    return bool(run.steps["excluded_reason"].is_in([HOLDS_EVALUATION, HOLDS_SAVE]).any())
 
 
 def _phases(run: Run) -> ScreenRow | None:
