@@ -31,7 +31,6 @@ from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import Watch
 from logparse.errors import InputError
 from logparse.findings import Note, info, warning
-from logparse.formats import find_format
 from logparse.language import tr
 
 # The note that all times are the mean of the whole training.
@@ -87,7 +86,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         raise _impossible(log.name, analysis)
     unchanged = before_changes(analysis.steps, later)
     identified = identify(unchanged, context)
-    of_passes = find_format(log.giver_of("logged_samples_per_second")).rate_of_passes
+    of_passes = log.leaves_out_pauses("logged_samples_per_second")
     work = analysis.computation.formula_work()
     differ = describe_disagreements(unchanged, context, peak, identified, work, of_passes)
     # First, since it says that every share of the peak is of another device.

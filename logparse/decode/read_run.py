@@ -92,6 +92,12 @@ class ParsedLog:
         given = (c.format for c in self.completions if column in c.columns)
         return next(given, self.format.name)
 
+    def leaves_out_pauses(self, column: str) -> bool:
+        """Whether the rate ``column`` is printed of the passes alone, without the time between two steps."""
+        name = self.giver_of(column)
+        given = self.format if name == self.format.name else find_format(name)
+        return given.rate_of_passes
+
 
 def read_run(
     arguments: Sequence[str],

@@ -101,7 +101,8 @@ def banner_lines(
     placed = [_after_steps(frame, steps) for frame, banner in zip(lines, own, strict=False) if banner]
     every = pl.concat(frame.select("source", "line_number", "step_line", n=pl.lit(n)) for n, frame in enumerate(placed))
     kept = iter(
-        _of_banner(frame, every.filter(pl.col("n") != n), "nearest" if n else "forward") for n, frame in enumerate(placed)
+        _of_banner(frame, every.filter(pl.col("n") != n), "nearest" if n else "forward")
+        for n, frame in enumerate(placed)
     )
     return [next(kept) if banner else frame for frame, banner in zip(lines, own, strict=False)]
 

@@ -77,9 +77,7 @@ SENTENCES = (
     SettingSentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
     SettingSentence("experts", _EXPERTS, r"'expert_num': (?P<expert_num>\d+)"),
-    SettingSentence(
-        "experts", _EXPERTS, r"^(?!.*'use_gmm': True).*'capacity_factor': (?P<capacity_factor>-?[\d.]+)"
-    ),
+    SettingSentence("experts", _EXPERTS, r"^(?!.*'use_gmm': True).*'capacity_factor': (?P<capacity_factor>-?[\d.]+)"),
     # Those that are trained, to 1.3 by the number; later in whole millions, too coarse for adapters.
     SettingSentence("network", "Network Parameters: ", r"Network Parameters: (?P<parameters>\d+)\.?\s*$"),
     SettingSentence("recompute", _RECOMPUTE, rf"'recompute': (?P<recompute>True|False|{_LISTED})"),

@@ -96,7 +96,8 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=tuple(
-        _param(name) for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS, "use_dpo"))
+        _param(name)
+        for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS, "use_dpo"))
     ),
     names=(
         *(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),

@@ -1,4 +1,4 @@
-"""A bar's clock of whole seconds gives spans of short steps one mean: the time of an evaluation is in none that counts."""
+"""A bar's clock gives spans of short steps one mean: the time of an evaluation is in none that counts."""
 
 import pytest
 
@@ -9,7 +9,9 @@ BANNER = (
     "***** Running training *****\n  Num examples = 12,800\n  Num Epochs = 1\n"
     "  Total train batch size (w. parallel, distributed & accumulation) = 32\n  Total optimization steps = 400\n"
 )
-EVALUATION = "***** Running Evaluation *****\n  Num examples = 64\n{'eval_loss': 1.25, 'eval_runtime': 6.0, 'epoch': 0.5}\n"
+EVALUATION = (
+    "***** Running Evaluation *****\n  Num examples = 64\n{'eval_loss': 1.25, 'eval_runtime': 6.0, 'epoch': 0.5}\n"
+)
 
 
 def bar(step, clock):

@@ -7,7 +7,8 @@ from helpers import run_logparse
 
 PRINT = "[2025-03-02 10:00:00,000] [INFO] [config.py:999:print]   "
 LINES = (
-    "[2025-03-02 10:{clock},104] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, lr=[1e-06], mom=[0.9]\n"
+    "[2025-03-02 10:{clock},104] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, lr=[1e-06], "
+    "mom=[0.9]\n"
     "[2025-03-02 10:{clock},105] [INFO] [timer.py:258:stop] epoch=0/micro_step={micro}/global_step={step}, "
     "RunningAvgSamplesPerSec={rate}, CurrSamplesPerSec={rate}\n"
 )

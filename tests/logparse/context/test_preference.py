@@ -25,7 +25,9 @@ ARGUMENTS = "[INFO:swift] args: RLHFArguments(\nrlhf_type='{stage}',\n)\n"
 
 
 def steps(line, extra=""):
-    return "".join(line.format(n=n, epoch=n / 100, extra=extra, clock=f"{n // 2:02}:{n % 2 * 30:02}") for n in range(1, 41))
+    return "".join(
+        line.format(n=n, epoch=n / 100, extra=extra, clock=f"{n // 2:02}:{n % 2 * 30:02}") for n in range(1, 41)
+    )
 
 
 LOGS = {
@@ -50,11 +52,15 @@ def test_no_formula_counts_preferences(name, tmp_path):
     path = tmp_path / "run.log"
     path.write_text(text, encoding="utf-8")
     flags = MODEL if "arguments -----" in text else (*MODEL, *SIZES)
-    (run,) = json.loads(run_logparse("analyze", "run.log", "--hw", "h100", "--json", *flags, cwd=tmp_path).stdout)["runs"]
+    (run,) = json.loads(run_logparse("analyze", "run.log", "--hw", "h100", "--json", *flags, cwd=tmp_path).stdout)[
+        "runs"
+    ]
     rate = run["rates"]["all_steps"]
     assert run["context"].get("mixed_step", {}).get("value") == work
     assert rate["step_time_ms"]
     assert rate["samples_per_second_per_device"]
     assert (rate["tflops_per_second_per_device"] is None) == (work is not None)
     assert (rate["mfu"] is None) == (work is not None)
-    assert [note["fields"]["layers"] for note in run["notes"] if note["code"] == "layers_not_counted"] == [work] * bool(work)
+    assert [note["fields"]["layers"] for note in run["notes"] if note["code"] == "layers_not_counted"] == [work] * bool(
+        work
+    )

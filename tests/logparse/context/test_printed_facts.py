@@ -105,8 +105,8 @@ EXPERTS = "2026-05-04 06:02:00,000 - mindformers[parallel_config.py:1] - INFO - 
 LITGPT_STEP = "Epoch 1 | iter {n} step {n} | loss train: 1.5, val: n/a | iter time: 500.50 ms (step)"
 PADDLE = "[2026-05-04 06:02:00,000] [    INFO] - max_seq_length                :512"
 PADDLE_STEP = (
-    "[2026-05-04 06:02:0{n},000] [    INFO] - loss: 1.5, learning_rate: 5e-06, global_step: {n}0, interval_runtime: 2.5, "
-    "interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25"
+    "[2026-05-04 06:02:0{n},000] [    INFO] - loss: 1.5, learning_rate: 5e-06, global_step: {n}0, "
+    "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25"
 )
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -177,7 +177,8 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     # The linear layers keep their type, which is not printed.
     "torchtitan-experts": (
-        TITAN + "Converted MoE layers matching FQNS ['experts'] to use dynamic float8_rowwise quantization for grouped_mm",
+        TITAN
+        + "Converted MoE layers matching FQNS ['experts'] to use dynamic float8_rowwise quantization for grouped_mm",
         TITAN_STEP,
         {"precision": None},
     ),
