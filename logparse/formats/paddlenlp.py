@@ -61,7 +61,6 @@ FORMAT = LogFormat(
                 ("pipeline_parallel_degree", "pipeline_parallel_degree  "),
                 ("bf16", "] - bf"),
                 ("max_seq_length", "max_seq_length  "),
-                ("split", "split  "),
             )
         ),
     ),
@@ -75,9 +74,6 @@ FORMAT = LogFormat(
     ),
     choices=(
         Choice("precision", "bf16", {"arguments:bf16": "True"}),
-        # Pretraining splits its data by shares, and fills every sample; fine-tuning has samples of that length at most.
-        Choice("variable_seq_lengths", "False", {"arguments:split": r"\d+,.*"}),
-        Choice("variable_seq_lengths", "True", {"arguments:max_seq_length": r"\d+"}),
         *PREFERENCE_CHOICES,
     ),
     samples=(

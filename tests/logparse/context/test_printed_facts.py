@@ -103,11 +103,6 @@ FORMERS_STEP = (
 )
 EXPERTS = "2026-05-04 06:02:00,000 - mindformers[parallel_config.py:1] - INFO - initial moe_config from dict: "
 LITGPT_STEP = "Epoch 1 | iter {n} step {n} | loss train: 1.5, val: n/a | iter time: 500.50 ms (step)"
-PADDLE = "[2026-05-04 06:02:00,000] [    INFO] - max_seq_length                :512"
-PADDLE_STEP = (
-    "[2026-05-04 06:02:0{n},000] [    INFO] - loss: 1.5, learning_rate: 5e-06, global_step: {n}0, "
-    "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25"
-)
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "verl": (VERL, VERL_STEP, {"world_size": 8, "num_layers": 28, "mixed_step": "rollouts", "global_batch_size": None}),
@@ -157,12 +152,6 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "{'train': TrainArgs(global_batch_size=8, micro_batch_size=1, epochs=None, max_tokens=9, max_seq_length=512)}",
         LITGPT_STEP,
         {"seq_length": 512, "variable_seq_lengths": None},
-    ),
-    "paddle-finetune": (PADDLE, PADDLE_STEP, {"seq_length": 512, "variable_seq_lengths": True}),
-    "paddle-pretrain": (
-        PADDLE + "\n" + PADDLE.replace("max_seq_length                :512", "split                         :949,50,1"),
-        PADDLE_STEP,
-        {"seq_length": 512, "variable_seq_lengths": False},
     ),
     "torchtitan": (FLAVOR, TITAN_STEP, {"num_layers": 16}),
     "torchtitan-mxfp8": (
