@@ -35,6 +35,8 @@ from logparse.findings import Note, info, warning
 PROVEN = 0.005
 # Rounding beyond this proves nothing: more causes would come near.
 MOST_ROUNDING = 0.05
+# A rate of the passes alone is at most so many times ours: half of the time is not spent between two steps.
+MOST_OF_PASSES = 2.0
 # The batch, the sequence length or the time is not what the log's own rate was made of.
 UNEXPLAINED = {"no_known_cause_of_samples", "no_known_cause_of_tokens"}
 
@@ -48,6 +50,7 @@ class Known:
     peak: DevicePeak | None
     identified: Identification
     work: FormulaWork
+    of_passes: bool = False
 
     @property
     def peak_tflops(self) -> float | None:
@@ -61,15 +64,17 @@ def describe_disagreements(
     peak: DevicePeak | None,
     identified: Identification,
     work: FormulaWork,
+    of_passes: bool = False,
 ) -> tuple[Note, ...]:
     """One warning for each rate that the log prints and the run contradicts.
 
-    ``identified`` is the identified formula of the log's TFLOP/s, ``work`` what our TFLOP/s count.
+    ``identified`` is the identified formula of the log's TFLOP/s, ``work`` what our TFLOP/s count. ``of_passes``: the
+    printed samples/s leave out the time between two steps.
     """
     sides = compare_rates(steps, context.get("world_size"))
     if all(side.agrees for side in sides):
         return ()
-    known = Known(of_time(steps), context, peak, identified, work)
+    known = Known(of_time(steps), context, peak, identified, work, of_passes)
     samples_agree = any(side.agrees for side in sides if side.figure.kind == "samples")
     differing = (side for side in compare_rates(known.steps, context.get("world_size")) if not side.agrees)
     return tuple(_note(side, _cause(side, known, samples_agree)) for side in differing)
@@ -85,6 +90,8 @@ def _note(side: RateComparison, cause: Note) -> Note:
 
 def _cause(side: RateComparison, known: Known, samples_agree: bool) -> Note:
     """The one cause that explains the ratio, or a note that there are several or none."""
+    if known.of_passes and side.figure.kind == "samples" and 1 < side.ratio <= MOST_OF_PASSES:
+        return info("time_between_steps_left_out", share=1 - 1 / side.ratio)
     if side.figure.kind == "share" and known.peak and (implied := implied_peak(side.rows)):
         return _of_known_peak(side, known, implied, known.peak)
     return _explained(side, known, [*_common(side, known), *_own(side, known, samples_agree)])

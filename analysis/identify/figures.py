@@ -18,6 +18,11 @@ from analysis.identify.printed_precision import printed_unit
 # Relative difference up to which a printed rate agrees; rounding may add to it.
 AGREE = 0.05
 COUNT_UNITS = (1.0, *TFLOPS_UNITS)
+# The work of a step of which all devices together print a rate; it is known without their number.
+OF_ALL = {
+    "samples": pl.col("global_batch_size"),
+    "tokens": pl.col("global_batch_size") * pl.col("seq_length"),
+}
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,13 @@ def compare_rates(steps: pl.DataFrame, world_size: int | None) -> list[RateCompa
 
 def _compared(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) -> RateComparison | None:
     """Compare ``figure`` as printed and as computed; None where no row that counts has both."""
-    devices = pl.lit(world_size if figure.total else 1, pl.Float64)
     if steps[figure.printed].null_count() == len(steps):
         return None
-    sides = steps.with_columns(_printed=pl.col(figure.printed), _ours=pl.col(figure.ours) * devices)
+    ours = pl.col(figure.ours)
+    if figure.total:
+        per_second = 1000 / pl.col("step_time_ms")
+        ours = ours * world_size if world_size else OF_ALL[figure.kind] * per_second
+    sides = steps.with_columns(_printed=pl.col(figure.printed), _ours=ours)
     rows = sides.filter("counted").with_columns((pl.col("_printed") / pl.col("_ours")).alias(RATIO))
     rows = rows.filter((pl.col("_printed") > 0) & pl.col(RATIO).is_finite() & (pl.col(RATIO) > 0))
     if rows.is_empty():

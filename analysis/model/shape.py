@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+# The ``mixed_step`` of a step that also generates.
+ROLLOUTS = "rollouts"
+
 
 @dataclass(frozen=True)
 class ModelShape:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from analysis.hardware.devices import find_device, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
+from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
 from analysis.run.expectations import measure_against
@@ -20,7 +21,7 @@ from analysis.run.rank_comparison import describe_missing
 from analysis.run.result import Analysis
 from analysis.run.row_selection import RowRules, describe_warm_up
 from analysis.run.run import Run
-from analysis.run.self_checks import GOODPUT, PLAN, check_run, is_withheld, without_goodput
+from analysis.run.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
 from analysis.run.step_phases import describe_phases
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
@@ -71,8 +72,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     log, meaning, context = run.log, run.meaning, run.context
     peak, of_peak = how.peak(context)
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
-    # A step of several kinds of work prints neither its saves nor its evaluations.
-    rules = RowRules(warm_up, meaning.time_holds_pauses, context.get("mixed_step") is not None)
+    # A step that also generates prints neither its saves nor its evaluations.
+    rules = RowRules(warm_up, meaning.time_holds_pauses, context.get("mixed_step") == ROLLOUTS)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
         for c in run.changes
@@ -85,7 +86,9 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         raise _impossible(log.name, analysis)
     unchanged = before_changes(analysis.steps, later)
     identified = identify(unchanged, context)
-    differ = describe_disagreements(unchanged, context, peak, identified, analysis.computation.formula_work())
+    of_passes = log.leaves_out_pauses("logged_samples_per_second")
+    work = analysis.computation.formula_work()
+    differ = describe_disagreements(unchanged, context, peak, identified, work, of_passes)
     # First, since it says that every share of the peak is of another device.
     notes = (
         *_contradicted(how, run),
@@ -100,6 +103,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     )
     ordered = tuple(sorted(notes, key=lambda note: note.level != "warning"))
     checks = check_run(ordered)
+    if is_withheld(checks, RATES):
+        analysis = without_rates(analysis)
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))

@@ -1,7 +1,8 @@
 """Whether files can be one run. Ranks of one job and its restarts are, on other devices too; other files are refused.
 
 Comes in: a run that was read and its rows as analysed. Goes out: nothing, or the error. Files whose names show ranks of
-one job, and those that print the same losses and times, are never refused for their clocks.
+one job, and those that print the same losses and times, are never refused for their clocks; such names are refuted by
+losses together with the pace or the settings.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from analysis.run.load import Loaded
 from logparse.context.run_context import RunContext
 from logparse.errors import SeveralRunsError
 from logparse.inputs.ranks import place_of
-from logparse.language import some, tr
+from logparse.language import msg, some, tr
 
 # What no restart changes. The padded vocabulary is not among it, because it follows the parallelism.
 SHAPE = ("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_experts")
 # Ranks of one job reach a step together, by clocks that differ less than this; zones differ by quarters of an hour.
 APART_S, QUARTER_S, NEAR_S = 60.0, 900.0, 30.0
+# Ranks of one job wait for each other: their paces differ by less than this. They print the same settings.
+PACE_APART, OF_JOB = 0.1, ("global_batch_size", "seq_length")
 # Two files print the same steps where at least this share has the same loss and time.
 SAME_STEPS = 0.5
 # Files that are named; the others are counted.
@@ -42,6 +45,7 @@ def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
     # A restart on other devices goes on after the first steps of the run; a file that does these again is no restart.
     begun = heads.filter(pl.col("step") <= pl.col("step").min())["source"]
     _check_values("world_size", {file: contexts[file] for file in begun})
+    _check_ranks(steps, contexts)
     _check_clocks(steps)
     _check_finished(steps)
 
@@ -97,6 +101,33 @@ def _check_values(name: str, contexts: Contexts) -> None:
     if len(groups) > 1:
         values = (tr("{value} in {files}", value=v, files=some(files, 1)) for v, files in list(groups.items())[:2])
         raise _refusal(tr("{name} is {values}", name=name, values=tr(", ").join(values)), list(contexts))
+
+
+def _check_ranks(steps: pl.DataFrame, contexts: Contexts) -> None:
+    """Refuse files taken for ranks of one job that have other losses, and another pace or batch. Raises InputError."""
+    if not steps["copied"].any():
+        return
+    parts = {str(name[0]): rows for name, rows in steps.group_by("source", maintain_order=True)}
+    kept = next(file for file, rows in parts.items() if not rows["copied"].all())
+    for file, rows in parts.items():
+        if not rows["copied"].all() or not _other_losses(parts[kept], rows):
+            continue
+        for name in OF_JOB:
+            _check_values(name, {one: contexts[one] for one in (kept, file)})
+        paces = [float(part["step_time_ms"].median() or 0) for part in (parts[kept], rows)]  # type: ignore[arg-type]
+        if min(paces) > 0 and max(paces) / min(paces) > 1 + PACE_APART:
+            one, other = (f"{ms:,.0f} ms" for ms in paces)
+            names = {"file": some([kept], 1), "second": some([file], 1)}
+            text = msg("a step takes {one} in {file} and {other} in {second}, and the losses differ")
+            raise _refusal(tr(text, one=one, other=other, **names), list(parts))
+
+
+def _other_losses(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    """Whether the steps that both hold have other losses, where both print one."""
+    read = [part.select("step", "loss").drop_nulls().unique("step") for part in (one, other)]
+    both = read[0].join(read[1], on="step", suffix="_there")
+    same = both.select((pl.col("loss") == pl.col("loss_there")).mean()).item()
+    return len(both) > 1 and same is not None and same < SAME_STEPS
 
 
 def _check_clocks(steps: pl.DataFrame) -> None:

@@ -67,8 +67,9 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
     rows = _mark(rows, known | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
     if rules.time_holds_pauses:
-        evaluated, saved = (_first_row_after(rows, steps) for steps in (pauses.evaluated, pauses.saved))
-        rows = _mark(rows, {HOLDS_EVALUATION: evaluated, HOLDS_SAVE: saved})
+        shared = rules.warm_up.times_are_shared
+        held = [_rows_with(rows, steps, shared) for steps in (pauses.evaluated, pauses.saved)]
+        rows = _mark(rows, dict(zip((HOLDS_EVALUATION, HOLDS_SAVE), held, strict=True)))
     place = OWN.cum_sum().over("segment")
     warm_up = rules.warm_up.rows_of(_unpaused(rows))
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
@@ -109,8 +110,21 @@ def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(step_time_ms=pl.when(~paused).then("step_time_ms"))
 
 
+def _rows_with(rows: pl.DataFrame, pauses: Sequence[int], shared: bool) -> pl.Expr:
+    """Rows whose time holds a pause; with ``shared`` also those that have the mean of a span with it."""
+    held = rows.select("segment", "step_time_ms", held=_first_row_after(rows, pauses))
+    # The mean of a whole start is all there is.
+    if shared and held["step_time_ms"].drop_nulls().n_unique() > 1:
+        span = pl.struct("segment", "step_time_ms").rle_id()
+        held = held.with_columns(held=pl.col("held").any().over(span))
+    return pl.lit(held["held"])
+
+
 def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
-    """Rows whose interval holds a pause: at or after the step of the row before, and before their own."""
+    """Rows whose interval holds a pause: at or after the step of the row before, and before their own.
+
+    The time of a row after rows without one is of all of them.
+    """
     if not pauses:
         return pl.lit(False)
     marks = pl.DataFrame({"step": pauses, "pause": pauses}, schema={"step": pl.Int64, "pause": pl.Int64})
@@ -121,7 +135,8 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
         .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
         .sort("index")["pause"]
     )
-    before = pl.when(OWN).then("step").forward_fill().shift(1).over("segment")
+    timed = pl.col("step_time_ms").is_not_null()
+    before = pl.when(OWN & timed).then("step").forward_fill().shift(1).over("segment")
     return (pl.lit(last) >= before).fill_null(False)
 
 

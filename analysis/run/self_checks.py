@@ -12,12 +12,13 @@ from typing import Any
 
 import polars as pl
 
+from analysis.metrics import COMPUTED
 from analysis.run.result import Analysis
 from logparse.findings import Note
 
-# What a check can withhold: figures of lost time, what a run has still to do, and figures by the clock alone, which are
-# never computed where the clock is unknown.
-GOODPUT, PLAN, BY_CLOCK = "goodput", "plan", "by_clock"
+# What a check can withhold: figures of lost time, what a run has still to do, rates of work, and figures by the clock
+# alone, which are never computed where the clock is unknown.
+GOODPUT, PLAN, RATES, BY_CLOCK = "goodput", "plan", "rates", "by_clock"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ SELF_CHECKS = (
     # No rate is above what the device can do.
     SelfCheck("rates_are_possible", ("above_peak", "above_assumed_peak", "printed_above_peak"), frozenset({PLAN})),
     # The log's own samples/s and tokens/s are those of its times and sizes, or the cause of the difference is known.
-    SelfCheck("printed_rates_agree", ("printed_rate_unexplained",)),
+    SelfCheck("printed_rates_agree", ("printed_rate_unexplained",), frozenset({GOODPUT, PLAN, RATES})),
 )
 
 
@@ -77,6 +78,19 @@ def broken_by(checks: Sequence[CheckResult]) -> frozenset[str]:
 def is_withheld(checks: Sequence[CheckResult], what: str) -> bool:
     """Whether a failed check forbids ``what``."""
     return any(not check.passed and what in check.forbids for check in checks)
+
+
+def without_rates(analysis: Analysis) -> Analysis:
+    """``analysis`` without the rates of work, which have a batch, a length or a time that the log contradicts."""
+    computed = [metric.column for metric in COMPUTED]
+
+    def emptied(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.with_columns(pl.lit(None, frame[name].dtype).alias(name) for name in computed if name in frame)
+
+    of_metric = pl.col("metric").is_in(computed)
+    statistics = [pl.when(~of_metric).then(name).alias(name) for name in ("median", "mean", "p10", "p90")]
+    summary = analysis.summary.with_columns(*statistics, n=pl.when(of_metric).then(0).otherwise("n"))
+    return replace(analysis, steps=emptied(analysis.steps), rates=emptied(analysis.rates), summary=summary)
 
 
 def without_goodput(analysis: Analysis) -> Analysis:

@@ -92,6 +92,12 @@ class ParsedLog:
         given = (c.format for c in self.completions if column in c.columns)
         return next(given, self.format.name)
 
+    def leaves_out_pauses(self, column: str) -> bool:
+        """Whether the rate ``column`` is printed of the passes alone, without the time between two steps."""
+        name = self.giver_of(column)
+        given = self.format if name == self.format.name else find_format(name)
+        return given.rate_of_passes
+
 
 def read_run(
     arguments: Sequence[str],
@@ -282,8 +288,9 @@ def _by_steps(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    """Where the blocks begin that are of the kind of the format's first block."""
-    frames = [inside[b] for b in fmt.blocks if b.kind == fmt.blocks[0].kind and len(inside[b])]
+    """Where the blocks begin that are of the kind of the format's first block of a start."""
+    blocks = [block for block in fmt.blocks if block.at_start]
+    frames = [inside[block] for block in blocks if block.kind == blocks[0].kind and len(inside[block])]
     if not frames:
         return _NO_START
     return pl.concat(frames, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Literal
 
 import polars as pl
 import polars.selectors as cs
@@ -89,7 +90,8 @@ def banner_lines(
 ) -> list[pl.DataFrame]:
     """The ``lines`` of ``companions`` without those of a banner that no other line of the banner is next to.
 
-    A line of ``rows`` between them separates them. Where no line has another one next to it, the first of each file is
+    A line of ``rows`` between them separates them. A banner begins with the first of its companions: an evaluation
+    prints that line too, and no other after it. Where no line has another one next to it, the first of each file is
     kept.
     """
     own = [companion.belongs_to == "banner" for companion in companions]
@@ -98,7 +100,10 @@ def banner_lines(
     steps = rows.select("source", "line_number", step_line="line_number").sort("line_number")
     placed = [_after_steps(frame, steps) for frame, banner in zip(lines, own, strict=False) if banner]
     every = pl.concat(frame.select("source", "line_number", "step_line", n=pl.lit(n)) for n, frame in enumerate(placed))
-    kept = iter([_of_banner(frame, every.filter(pl.col("n") != n)) for n, frame in enumerate(placed)])
+    kept = iter(
+        _of_banner(frame, every.filter(pl.col("n") != n), "nearest" if n else "forward")
+        for n, frame in enumerate(placed)
+    )
     return [next(kept) if banner else frame for frame, banner in zip(lines, own, strict=False)]
 
 
@@ -109,13 +114,13 @@ def _after_steps(lines: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return placed.with_columns(pl.col("step_line").cast(pl.Int64).fill_null(0))
 
 
-def _of_banner(lines: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+def _of_banner(lines: pl.DataFrame, others: pl.DataFrame, strategy: Literal["nearest", "forward"]) -> pl.DataFrame:
     near = others.sort("line_number").select("source", "step_line", "line_number", near=pl.lit(value=True))
     joined = lines.join_asof(
         near,
         on="line_number",
         by=["source", "step_line"],
-        strategy="nearest",
+        strategy=strategy,
         tolerance=BANNER,
         check_sortedness=False,
     )

@@ -131,7 +131,7 @@ class Block:
 
     It has at most ``max_lines`` lines after its start, and the next start ends it too. ``entry`` finds one setting:
     its two groups are name and value. In a ``nested`` block (a printed dict or JSON) a name that is indented further
-    than the previous one belongs to it; a dot joins the names.
+    than the previous one belongs to it; a dot joins the names. ``at_start``: only a process that starts prints it.
     """
 
     kind: str
@@ -141,6 +141,7 @@ class Block:
     entry: str
     nested: bool = False
     max_lines: int = 5000
+    at_start: bool = True
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class LogFormat:
     ``traces`` are regexes that recognise ``framework`` in a log that stopped before its first step, such as its folder
     in a traceback.
 
+    ``rate_of_passes``: a printed rate is of the passes alone and leaves out the time between two steps.
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
 
@@ -214,6 +216,7 @@ class LogFormat:
     fewest: int = field(default=1, kw_only=True)
     log_of: str = field(default="", kw_only=True)
     pauses_inside: bool | None = field(default=None, kw_only=True)
+    rate_of_passes: bool = field(default=False, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)
     trains_on: Data | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]

@@ -16,6 +16,8 @@ HF_CONFIG = Block(
     entry=r'^\s{0,12}"(\w+)(?:": |(?=_attention",?\s*$))(\{|[^,\[]*)',
     nested=True,
     max_lines=1000,
+    # A save of adapters prints it again.
+    at_start=False,
 )
 # Rates of the whole run, evaluations and saves included, as the Trainer prints them at its end. Its tokens per second are
 # of one process or of all, by version.

@@ -8,6 +8,17 @@ _RECOMPUTE = "initial recompute_config from dict"
 _LISTED = r"\[(?:[^\[\]]|\[[^\[\]]*\])*\]"
 _GOT = "Got parallelism settings"
 _MODEL = "config:model.model_config."
+_EXPERTS = "initial moe_config from dict"
+_SEVERAL, _POSITIVE = r"[2-9]|[1-9]\d+", r"(?!0*\.?0*$)[\d.]+"
+# Experts drop the tokens beyond their capacity, where tokens are not grouped by expert; how many is in no log.
+_CAPACITY = (
+    ("capacity_factor", {"experts:capacity_factor": _POSITIVE, "experts:expert_num": _SEVERAL}),
+    ("capacity_factor", {"config:moe_config.capacity_factor": _POSITIVE, "config:moe_config.expert_num": _SEVERAL}),
+    (
+        "moe_expert_capacity_factor",
+        {"transformer:moe_expert_capacity_factor": _POSITIVE, "transformer:num_moe_experts": _SEVERAL},
+    ),
+)
 
 BLOCKS = (
     Block(
@@ -65,6 +76,8 @@ SENTENCES = (
     SettingSentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
+    SettingSentence("experts", _EXPERTS, r"'expert_num': (?P<expert_num>\d+)"),
+    SettingSentence("experts", _EXPERTS, r"^(?!.*'use_gmm': True).*'capacity_factor': (?P<capacity_factor>-?[\d.]+)"),
     # Those that are trained, to 1.3 by the number; later in whole millions, too coarse for adapters.
     SettingSentence("network", "Network Parameters: ", r"Network Parameters: (?P<parameters>\d+)\.?\s*$"),
     SettingSentence("recompute", _RECOMPUTE, rf"'recompute': (?P<recompute>True|False|{_LISTED})"),
@@ -169,5 +182,6 @@ CHOICES = (
     Choice("recompute", "full", {"recompute:recompute": _LISTED}),
     Choice("recompute", "selective", {"recompute:select_recompute": "(?!False$).+"}),
     Choice("recompute", "none", {"recompute:recompute": "False"}),
+    *(Choice("uncounted", name, when) for name, when in _CAPACITY),
     Choice("lora", "True", {_MODEL + "pet_config.lora_rank": r"\d+"}),
 )

@@ -11,6 +11,7 @@ FORMAT = LogFormat(
     name="deepspeed",
     title="DeepSpeed, engine (step= and SamplesPerSec lines)",
     beneath=2,
+    rate_of_passes=True,
     marker=("skipped=",),
     head=r"\bstep=(?P<step>[1-9]\d*), ",
     pair=r"(\w+)=(\[[\[(].*|\[[^\]]*\]|[^,\s]*)(?:,|\s|$)",

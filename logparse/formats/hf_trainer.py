@@ -13,6 +13,7 @@ from logparse.formats._hf_arguments import (
     HF_ARGUMENTS,
 )
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
+from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
 BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
@@ -138,9 +139,19 @@ FORMAT = LogFormat(
         *HF_ARGUMENT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': ", first=True),
+        *PREFERENCE_SENTENCES,
+        # LLaMA-Factory's recipe or command, where the log begins with it.
+        SettingSentence("recipe", "stage: ", r"^stage: (?P<stage>\w+)\s*$", first=True),
+        SettingSentence("recipe", "--stage ", r"\s--stage (?P<stage>\w+)(?:\s|$)", first=True),
     ),
     blocks=(HF_CONFIG, HF_ARGUMENTS),
-    choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}), *HF_CHOICES, *HF_ARGUMENT_CHOICES),
+    choices=(
+        Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
+        *PREFERENCE_CHOICES,
+        *algorithm_choices("recipe:stage"),
+        *HF_CHOICES,
+        *HF_ARGUMENT_CHOICES,
+    ),
     names=(
         *HF_NAMES,
         Name("world_size", "launch:world_size"),

@@ -48,6 +48,8 @@ FORMAT = LogFormat(
         _argument("global_batch_size"),
         _argument("micro_batch_size"),
         _argument("max_seq_length"),
+        # Pretraining counts tokens, and has None here.
+        _argument("epochs"),
         SettingSentence("arguments", "'devices': ", r"'devices': (?P<devices>\d+)"),
         SettingSentence("arguments", "'num_nodes': ", r"'num_nodes': (?P<num_nodes>\d+)"),
         SettingSentence("arguments", "'precision': ", r"'precision': '(?P<precision>[\w-]+)'"),
@@ -67,6 +69,8 @@ FORMAT = LogFormat(
         Choice("precision", "fp16", {"arguments:precision": "16-.*"}),
         Choice("precision", "fp32", {"arguments:precision": "32-.*"}),
         Choice("lora", "True", {"arguments:lora_r": r"[1-9]\d*"}),
+        # Fine-tuning pads to the longest sample of a batch: the length is the most that one has.
+        Choice("variable_seq_lengths", "True", {"arguments:epochs": r"\d+"}),
     ),
     samples=(
         Sample(

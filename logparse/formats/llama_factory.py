@@ -4,7 +4,8 @@
 or 0 where nothing is counted.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence
+from logparse.formats._preference import PREFERENCE
 
 FORMAT = LogFormat(
     name="llama-factory",
@@ -36,6 +37,15 @@ FORMAT = LogFormat(
             rf'"current_steps": (?P<step>\d+), .*"eval_loss": (?P<loss>{NUMBER})',
             fixed={"dataset": "eval"},
         ),
+    ),
+    sentences=(
+        # The share of pairs in which the chosen answer has the greater reward; PPO has the reward alone.
+        SettingSentence("step", '"accuracy": ', r'"(?P<preferences>accuracy)": ', first=True),
+        SettingSentence("step", '"reward": ', r'"(?P<generates>reward)": ', first=True),
+    ),
+    choices=(
+        Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
+        Choice("mixed_step", PREFERENCE, {"step:preferences": ".+"}),
     ),
     samples=(
         Sample(

@@ -5,6 +5,7 @@
 """
 
 from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._preference import PREFERENCE
 
 # The configuration, a line for each value; sizes of Llama-like models under the names of any.
 _SIZES = {
@@ -43,7 +44,6 @@ _NOT_COUNTED = {
     "sliding_window_size": r"[1-9]\d*",
     "mtp_num_layers": r"[1-9]\d*",
     "use_multimodal": "True",
-    "use_dpo": "True",
     "use_indexer": "True",
     "use_audio": "True",
     "moba": "True",
@@ -96,7 +96,8 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=tuple(
-        _param(name) for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS))
+        _param(name)
+        for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS, "use_dpo"))
     ),
     names=(
         *(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
@@ -104,6 +105,7 @@ FORMAT = LogFormat(
     ),
     choices=(
         Choice("uncounted", "capacity_factor", {f"config:{name}": value for name, value in _DROPPED_TOKENS.items()}),
+        Choice("mixed_step", PREFERENCE, {"config:use_dpo": "True"}),
         *(Choice("uncounted", name, {f"config:{name}": value}) for name, value in _NOT_COUNTED.items()),
         Choice("multi_latent_attention", "True", _MLA),
         Choice("precision", "fp8", {"config:quantization": ".*fp8.*"}),

@@ -16,6 +16,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
+from logparse.formats._preference import algorithm_choices
 from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 
 GIB, MIB = float(2**30), float(2**20)
@@ -114,7 +115,7 @@ NOT_COUNTED = {
     "freeze_all_layers": "True",
     "freeze_LM": "True",
     "freeze_ViT": "True",
-    "stage": "(?!None$|sft$|pt$|pretrain$).+",  # preference learning and rewards
+    "stage": "(?!None$|sft$|pt$|pretrain$).+",
 }
 # Experts that drop the tokens beyond their capacity: how many the router sends there is in no log. Megatron-LM drops where
 # the factor is set; Megatron-DeepSpeed prints a factor for dense models too, and whether it drops.
@@ -522,6 +523,9 @@ FORMAT = LogFormat(
         ),
     ),
     choices=(
+        # MindSpeed-LLM, and ms-swift's own.
+        *algorithm_choices("arguments:stage"),
+        *algorithm_choices("arguments:rlhf_type"),
         Choice("precision", "fp4", {"arguments:fp4": SET}),
         Choice("precision", "fp8", {"arguments:fp8": "hybrid|e4m3"}),
         Choice("precision", "bf16", {"arguments:precision": "bfloat16"}),  # GPT-NeoX

@@ -17,6 +17,7 @@ from logparse.formats._base import (
 )
 from logparse.formats._hf_arguments import HF_ARGUMENT_CHOICES, HF_ARGUMENT_SENTENCES, HF_ARGUMENTS
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
+from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
 
 GIB = float(2**30)
 # The quotes of a dict, or of JSON.
@@ -80,6 +81,7 @@ FORMAT = LogFormat(
         SettingSentence("peft", "model_parameter_info: ", r"model_parameter_info: (?P<class>\w+):"),
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
+        *PREFERENCE_SENTENCES,
     ),
     blocks=(
         HF_ARGUMENTS,
@@ -102,6 +104,8 @@ FORMAT = LogFormat(
     ),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
+        *PREFERENCE_CHOICES,
+        *algorithm_choices("training arguments:rlhf_type"),
         Choice("lora", "True", {"peft:class": "Peft.*"}),
         *(Choice(name, "1", {"training arguments:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
         *HF_CHOICES,

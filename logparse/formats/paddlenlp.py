@@ -5,6 +5,7 @@ per second are those of one step and one device, and the TFLOP/s are divided by 
 """
 
 from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
 
 GIB = float(2**30)
 
@@ -49,6 +50,7 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=(
+        *PREFERENCE_SENTENCES,
         SettingSentence("banner", "Total train batch", r"Total train batch size .*\) = (?P<global_batch_size>\d+)"),
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         *(
@@ -70,7 +72,10 @@ FORMAT = LogFormat(
         Name("pipeline_model_parallel_size", "arguments:pipeline_parallel_degree"),
         Name("seq_length", "arguments:max_seq_length"),
     ),
-    choices=(Choice("precision", "bf16", {"arguments:bf16": "True"}),),
+    choices=(
+        Choice("precision", "bf16", {"arguments:bf16": "True"}),
+        *PREFERENCE_CHOICES,
+    ),
     samples=(
         Sample(
             "[2023-04-13 22:24:50,556] [    INFO] - loss: 1.45257711, learning_rate: 5e-06, global_step: 10, "

@@ -98,6 +98,11 @@ FORMAT = LogFormat(
             r"['\"]mixed_precision_param['\"]: ['\"](?P<mixed_precision_param>\w+)",
         ),
         SettingSentence("precision", " training active", r"(?P<low_precision>Float8|MXFP8|MX) .*training active"),
+        SettingSentence("precision", "Swapped to ", r"Swapped to (?P<low_precision>Float8|MX)Linear"),
+        # Without linear layers it is of experts alone.
+        SettingSentence(
+            "precision", " quantization for ", r"to use dynamic (?P<quantized>\w+) quantization for .*\blinear"
+        ),
         SettingSentence(
             "peak", "Peak flops undefined for", r"Peak flops undefined for.*, fallback to (?P<fallback>\w+)"
         ),
@@ -140,6 +145,8 @@ FORMAT = LogFormat(
         ),
         Choice("recompute", "full", {"checkpointing:mode": "full"}),
         Choice("recompute", "selective", {"checkpointing:mode": "selective"}),
+        Choice("precision", "fp8", {"precision:quantized": "(?:mxfp8|float8|fp8).*"}),
+        Choice("precision", "fp4", {"precision:quantized": "(?:mxfp4|nvfp4|fp4).*"}),
         Choice("precision", "fp8", {"precision:low_precision": ".+"}),
         Choice("precision", "bf16", {"precision:mixed_precision_param": "bfloat16"}),
         Choice("precision", "fp32", {"precision:mixed_precision_param": "float32"}),

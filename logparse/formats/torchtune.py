@@ -5,6 +5,7 @@ the rate gives the time where flags say it, as for samples packed to one length.
 """
 
 from logparse.formats._base import Choice, LogFormat, Name, Reading, Sample, SettingSentence
+from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
 
 GIB = float(2**30)
 
@@ -47,9 +48,9 @@ FORMAT = LogFormat(
     # What a recipe adds: preference optimization, distillation, quantization.
     ignored_patterns=(r"(?:rewards|log_probs|logits)/.*", r"\w+_loss"),
     required=("step",),
-    sentences=_SENTENCES,
+    sentences=(*_SENTENCES, *PREFERENCE_SENTENCES),
     names=_NAMES,
-    choices=_CHOICES,
+    choices=(*_CHOICES, *PREFERENCE_CHOICES),
     samples=(
         Sample(
             "Step 3 | loss:1.1718750596046448 lr:2e-05 tokens_per_second_per_gpu:640.2518310546875 ",

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
 from logparse.errors import InputError, reason_of
 from logparse.findings import Note, warning
@@ -24,6 +25,10 @@ PORTION_BYTES = 2**16
 SLACK_BYTES = 2**16
 # Beginnings of files that people keep next to their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
+# How long a pipe waits for its writer.
+PIPE_SECONDS = 10.0
+# Carriage returns without a newline from which on they end lines.
+FEWEST_RETURNS = 3
 GIVE_TEXT = msg("pass the text log that the training job printed")
 # Control bytes that text has no use for; NUL is left out, because crashed file systems fill logs with it.
 _CONTROL = bytes(b for b in range(1, 32) if b not in b"\a\b\t\n\v\f\r\x1b")
@@ -67,6 +72,13 @@ def looks_binary(head: bytes) -> bool:
     return len(visible) - len(visible.translate(None, _CONTROL)) > len(visible) / 20
 
 
+def ends_with_returns(head: bytes) -> bool:
+    """Whether a text that begins with ``head`` has carriage returns for line ends, and is not a bar drawn again."""
+    texts = [] if b"\n" in head else head[:SNIFF_BYTES].split(b"\r")
+    bars = sum(b"%|" in text for text in texts)
+    return len(texts) > FEWEST_RETURNS and bars < len(texts) / 2 < len(set(texts))
+
+
 def is_binary(source: Source) -> bool:
     """Whether ``source`` begins like no text."""
     try:
@@ -78,18 +90,24 @@ def is_binary(source: Source) -> bool:
 
 
 def text_chunks(source: Source, size: int) -> Iterator[bytes]:
-    """The bytes of ``source``, decompressed, without NUL, in chunks of at most ``size``. Raises InputError."""
+    """The bytes of ``source``, decompressed, without NUL, in chunks of at most ``size``. Raises InputError.
+
+    In a text whose lines end with carriage returns alone these are newlines.
+    """
+    returns = False
     for number, chunk in enumerate(_chunks(source, size)):
+        returns = returns if number else ends_with_returns(chunk)
         if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
             raise InputError(tr("not a text file: {path}", path=source.name), remedy=tr(GIVE_TEXT))
         # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
-        yield chunk.replace(b"\0", b"")
+        text = chunk.replace(b"\0", b"")
+        yield text.replace(b"\r", b"\n") if returns else text
 
 
 def open_source(source: Source) -> io.BufferedReader:
     """The bytes of ``source`` as they lie in the file.
 
-    Raises InputError for what cannot be opened, and for a device that is no terminal.
+    Raises InputError for what cannot be opened, for a device that is no terminal, and for a pipe without a writer.
     """
     if isinstance(source.path, StoredObject):
         return source.path.open()
@@ -97,12 +115,35 @@ def open_source(source: Source) -> io.BufferedReader:
         if _never_ends(source.path):
             problem = tr("not a file: {path} is a device file", path=source.name)
             raise InputError(problem, remedy=tr("pass the log file, or pipe the log to stdin"))
-        return open(0, "rb", closefd=False) if source.path is None else source.path.open("rb")
+        if source.path is None:
+            return open(0, "rb", closefd=False)
+        return _open_pipe(source.path) if source.path.is_fifo() else source.path.open("rb")
     except OSError as error:
         raise InputError(
             tr("cannot read {path}: {reason}", path=source.name, reason=reason_of(error)),
             remedy=tr("check the path and its permissions"),
         ) from error
+
+
+def _open_pipe(path: Path) -> io.BufferedReader:
+    """The pipe at ``path``, which opens when a writer does. Raises InputError where none comes in PIPE_SECONDS."""
+    opened: list[io.BufferedReader | OSError] = []
+
+    def wait() -> None:
+        try:
+            opened.append(path.open("rb"))
+        except OSError as error:
+            opened.append(error)
+
+    waiting = Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(PIPE_SECONDS)
+    if not opened:
+        problem = tr("nothing writes to the pipe {path}", path=path)
+        raise InputError(problem, remedy=tr("start its writer first, or pass the log file"))
+    if isinstance(opened[0], OSError):
+        raise opened[0]
+    return opened[0]
 
 
 def _never_ends(path: Path | None) -> bool:

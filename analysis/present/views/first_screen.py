@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak, nominal_peak
+from analysis.model.shape import ROLLOUTS
 from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
@@ -20,6 +21,7 @@ from analysis.present.views.warnings import ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
+from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
@@ -120,7 +122,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     value, clauses = step_time(rate["step_time_ms"]), []
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
     if rate["rate"] != "steady":
-        clauses = [word("rates", rate["rate"])]
+        clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
         stalled = with_stalls > rate["step_time_ms"]
         mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
@@ -131,6 +133,11 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if "time_by_rate_of_run" in codes:
         clauses = [tr("mean of the training, with evaluations and saves")]
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _holds_pauses(run: Run) -> bool:
+    """Whether the times of all steps have evaluations or saves in them."""
+    return bool(run.steps["excluded_reason"].is_in([HOLDS_EVALUATION, HOLDS_SAVE]).any())
 
 
 def _phases(run: Run) -> ScreenRow | None:
@@ -149,11 +156,18 @@ def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
         return _printed_throughput(run)
-    parts = [] if rate[TOKENS] is None else [tr("{n} tokens/s/p", n=three(rate[TOKENS]))]
+    tokens = msg("at most {n} tokens/s/p") if _is_upper_bound(run) else msg("{n} tokens/s/p")
+    parts = [] if rate[TOKENS] is None else [tr(tokens, n=three(rate[TOKENS]))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
     printed = run.printed.get(TOKENS)
     of_log = [tr("the log prints {value}", value=three(printed.median))] if printed and parts else []
     return ScreenRow(tr("throughput"), "", [*parts, per_device, *of_log])
+
+
+def _is_upper_bound(run: Run) -> bool:
+    """Whether samples differ in length, so that the sequence length is the most that one has, and none are counted."""
+    counted = any(note.code == "tokens_counted" for note in run.notes)
+    return bool(run.context.get("variable_seq_lengths")) and not counted
 
 
 def _printed_throughput(run: Run) -> ScreenRow | None:
@@ -250,8 +264,8 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 def _has_goodput(run: Run) -> bool:
     """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
-    mixed = run.analysis.computation.shape.mixed_step
-    return run.analysis.goodput is not None and not run.short and not mixed
+    generates = run.analysis.computation.shape.mixed_step == ROLLOUTS
+    return run.analysis.goodput is not None and not run.short and not generates
 
 
 def _lost(run: Run) -> Iterator[ScreenRow]:

@@ -40,8 +40,14 @@ def _extent(run: Run) -> list[str]:
     title = run.title
     tokens = tr("{n} tokens", n=big(title.tokens)) if title.tokens else ""
     short = tr("short run") if run.short else ""
-    facts = (ending_clause(run) or _how_far(title), tokens, _when(title, run.analysis.has_clock), short)
+    facts = (_mixed(run) or ending_clause(run) or _how_far(title), tokens, _when(title, run.analysis.has_clock), short)
     return [fact for fact in facts if fact]
+
+
+def _mixed(run: Run) -> str:
+    """How many runs write to one file, whose steps are not those of one run."""
+    n = len(run.analysis.streams)
+    return tr("{n} runs mixed in one file", n=n) if n else ""
 
 
 def model_text(title: Title) -> str:

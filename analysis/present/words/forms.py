@@ -107,6 +107,7 @@ def of_peak(share: float, digits: int = 1) -> str:
 # Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
 TRANSLATED = (
     msg("rollouts"),
+    msg("preference training"),
     msg("full recomputation"),
     msg("reference system, full recomputation"),
     msg("Ascend 910B (A2; SKU unknown)"),

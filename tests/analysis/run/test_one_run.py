@@ -143,3 +143,22 @@ def test_one_folder_that_is_no_run_does_not_cost_the_others(tmp_path):
     done = run_logparse("analyze", "--each", "all", "-q", cwd=tmp_path)
     assert (done.returncode, len(done.stdout.splitlines())) == (2, 1)
     assert "num_layers is 32 in all/one/a.log, 40 in all/one/b.log" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"loss": 1.0, "global_batch_size": 128}, "global_batch_size is 32 in rank_0.log, 128 in rank_1.log"),
+        (
+            {"loss": 1.0, "ms": 12_000.0, "last": 25},
+            "a step takes 10,000 ms in rank_0.log and 12,000 ms in rank_1.log, and the losses differ",
+        ),
+        # A rank may print its own loss, and one may be slower to print.
+        ({"loss": 1.0}, None),
+        ({"ms": 12_000.0, "last": 25}, None),
+    ],
+)
+def test_two_jobs_named_as_ranks_are_no_run(tmp_path, other, reason):
+    write(tmp_path, "rank_0.log")
+    write(tmp_path, "rank_1.log", **other)
+    assert refused(tmp_path, "rank_0.log", "rank_1.log") == reason

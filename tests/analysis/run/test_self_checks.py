@@ -8,6 +8,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line
 from runs import BEGIN, WORLD, stamped_log
 
 from analysis.present.views.analyze_json import document
+from analysis.present.views.title import extent
 from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.options import RunOptions
 from analysis.run.self_checks import SELF_CHECKS, check_run
@@ -53,6 +54,7 @@ def test_two_runs_that_write_to_one_file_get_no_goodput(tmp_path):
     assert run.time_breakdown.is_empty()
     (note,) = [note for note in run.notes if note.code == "runs_mixed"]
     assert (note.fields["n"], note.fields["spans"]) == (2, [[1, 60], [200, 240]])
+    assert extent(run).startswith("2 runs mixed in one file")
     (told,) = document([run])["runs"]
     assert {k: told["checks"][0][k] for k in ("code", "passed")} == {"code": "one_run_writes_a_file", "passed": False}
     assert told["goodput"] is None

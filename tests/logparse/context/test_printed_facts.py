@@ -96,6 +96,13 @@ FLAVOR = """\
 TITAN_STEP = (
     "[titan] 2026-05-04 06:02:0{n},000 - root - INFO - step:  {n}  loss:  8.5  memory:  1.5GiB(2.5%)  tps: 3,000"
 )
+TITAN = "[titan] 2026-05-04 06:02:00,000 - root - INFO - "
+FORMERS_STEP = (
+    "2026-05-04 06:02:0{n},000 - mindformers[mindformers/core/callback/callback.py:1] - INFO - {{ Epoch:[  1/  2], "
+    "step:[    {n}/   10], loss: 5.5, per_step_time: 1500ms, lr: 1e-05, overflow cond: False, loss_scale: 1.0"
+)
+EXPERTS = "2026-05-04 06:02:00,000 - mindformers[parallel_config.py:1] - INFO - initial moe_config from dict: "
+LITGPT_STEP = "Epoch 1 | iter {n} step {n} | loss train: 1.5, val: n/a | iter time: 500.50 ms (step)"
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "verl": (VERL, VERL_STEP, {"world_size": 8, "num_layers": 28, "mixed_step": "rollouts", "global_batch_size": None}),
@@ -136,7 +143,50 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         MLPERF_STEP,
         {"num_nodes": 4, "world_size": None, "device_name": None},
     ),
+    "litgpt-finetune": (
+        "{'train': TrainArgs(global_batch_size=8, micro_batch_size=1, epochs=2, max_tokens=None, max_seq_length=512)}",
+        LITGPT_STEP,
+        {"seq_length": 512, "variable_seq_lengths": True},
+    ),
+    "litgpt-pretrain": (
+        "{'train': TrainArgs(global_batch_size=8, micro_batch_size=1, epochs=None, max_tokens=9, max_seq_length=512)}",
+        LITGPT_STEP,
+        {"seq_length": 512, "variable_seq_lengths": None},
+    ),
     "torchtitan": (FLAVOR, TITAN_STEP, {"num_layers": 16}),
+    "torchtitan-mxfp8": (
+        TITAN + "Converted modules to use dynamic mxfp8_rceil quantization for grouped_mm and linear ops",
+        TITAN_STEP,
+        {"precision": "fp8"},
+    ),
+    "torchtitan-fp4": (
+        TITAN + "Converted modules to use dynamic nvfp4 quantization for linear ops",
+        TITAN_STEP,
+        {"precision": "fp4"},
+    ),
+    # The linear layers keep their type, which is not printed.
+    "torchtitan-experts": (
+        TITAN
+        + "Converted MoE layers matching FQNS ['experts'] to use dynamic float8_rowwise quantization for grouped_mm",
+        TITAN_STEP,
+        {"precision": None},
+    ),
+    "torchtitan-float8": (
+        TITAN + "Swapped to Float8Linear layers with enable_fsdp_float8_all_gather=False",
+        TITAN_STEP,
+        {"precision": "fp8"},
+    ),
+    "mindformers-capacity": (
+        EXPERTS + "{'expert_num': 8, 'capacity_factor': 1.1, 'num_experts_chosen': 2, 'use_gmm': False}",
+        FORMERS_STEP,
+        {"uncounted": "capacity_factor"},
+    ),
+    "mindformers-grouped": (
+        EXPERTS + "{'expert_num': 8, 'capacity_factor': 1.1, 'use_gmm': True}",
+        FORMERS_STEP,
+        {"uncounted": None},
+    ),
+    "mindformers-dense": (EXPERTS + "{'expert_num': 1, 'capacity_factor': 1.1}", FORMERS_STEP, {"uncounted": None}),
 }
 
 

@@ -26,3 +26,22 @@ def test_each_training_of_a_file_has_the_batch_of_its_banner(tmp_path, second):
     assert [run.steps["global_batch_size"].unique().to_list() for run in runs] == [[32], [second[0]]]
     assert [run.steps["step"].to_list() for run in runs] == [list(range(1, 101))] * 2
     assert [run.steps["step_time_ms"].unique().to_list() for run in runs] == [[2000], [4000]]
+
+
+# What transformers prints of a model, at the start and at each save of adapters.
+MODEL = 'Model config Qwen2Config {\n  "hidden_size": 3584,\n  "num_hidden_layers": 28\n}\n'
+
+
+def test_training_whose_dicts_come_late_is_one_run(tmp_path):
+    """A program whose output is no terminal writes its dicts in clumps, after the banner of an evaluation."""
+    evaluation = "***** Running Evaluation *****\n  Num examples = 64\n  Batch size = 8\n"
+    banner, *rest = training(32, 3200, 0.5).replace(evaluation, "").partition("{'loss'")
+    *dicts, summary = "".join(rest).splitlines(keepends=True)
+    save = "Saving model checkpoint to out/checkpoint-50\n" + MODEL
+    text = [MODEL, banner, evaluation, *dicts[:50], save, evaluation, *dicts[50:], summary]
+    path = tmp_path / "run.log"
+    path.write_text("".join(text), encoding="utf-8")
+    (run,) = analyze_parts([str(path)], RunOptions())
+    assert run.steps["step"].to_list() == list(range(1, 101))
+    assert len(run.segments) == 1
+    assert run.steps["step_time_ms"].unique().to_list() == [2000]

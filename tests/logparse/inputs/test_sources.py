@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from logparse.errors import InputError
 from logparse.inputs import blocks as lines
+from logparse.inputs import sources
 from logparse.inputs.blocks import LINE_COLUMNS, read_blocks
 from logparse.inputs.discovery import find_sources, printable
 from logparse.inputs.sources import Source, looks_binary
@@ -358,6 +359,28 @@ def test_named_pipe(tmp_path):
     (source,) = find_sources([str(path)])
     assert texts(read_path(source)) == BODY.decode().splitlines()
     writer.join()
+
+
+def test_a_pipe_without_a_writer_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "PIPE_SECONDS", 0.05)
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    (source,) = find_sources([str(path)])
+    with pytest.raises(InputError, match="nothing writes to the pipe"):
+        read_path(source)
+
+
+def test_carriage_returns_alone_end_lines(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_bytes(b"one\rtwo\rthree\rfour\r")
+    assert texts(read_path(Source("run.log", path))) == ["one", "two", "three", "four"]
+
+
+def test_a_bar_that_is_drawn_again_stays_one_line(tmp_path):
+    bar = "".join(f"\r {n}%|#   | {n}/100 [00:0{n}<00:09,  1.00it/s]" for n in range(5))
+    path = tmp_path / "run.log"
+    path.write_text(bar, encoding="utf-8", newline="")
+    assert len(read_path(Source("run.log", path))) == 1
 
 
 def test_process_substitution(tmp_path):

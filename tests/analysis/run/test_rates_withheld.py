@@ -1,0 +1,45 @@
+"""Samples/s that the log's own contradicts are withheld; time between the steps explains a small difference."""
+
+import json
+
+import pytest
+from helpers import run_logparse
+
+PRINT = "[2025-03-02 10:00:00,000] [INFO] [config.py:999:print]   "
+LINES = (
+    "[2025-03-02 10:{clock},104] [INFO] [logging.py:96:log_dist] [Rank 0] step={step}, skipped=0, lr=[1e-06], "
+    "mom=[0.9]\n"
+    "[2025-03-02 10:{clock},105] [INFO] [timer.py:258:stop] epoch=0/micro_step={micro}/global_step={step}, "
+    "RunningAvgSamplesPerSec={rate}, CurrSamplesPerSec={rate}\n"
+)
+
+
+def log(rate):
+    """Steps of 2 s with 4 samples in two passes: 2 samples/s."""
+    text = f"{PRINT}train_batch_size ............. 4\n{PRINT}gradient_accumulation_steps .. 2\n"
+    for row in range(1, 41):
+        clock = f"{row // 3:02}:{row % 3 * 20:02}"
+        text += LINES.format(clock=clock, step=10 * row, micro=20 * row, rate=f"{rate:.9f}")
+    return text
+
+
+@pytest.mark.parametrize(
+    ("rate", "ours", "found"),
+    [
+        (2.0123, 2.0, []),
+        (2.5123, 2.0, ["time_between_steps_left_out"]),
+        (32.123, None, ["no_known_cause_of_samples"]),
+        (1.3123, None, ["no_known_cause_of_samples"]),
+        (4.0001, 2.0, ["num_microbatches_counted"]),
+    ],
+)
+@pytest.mark.parametrize("devices", [(), ("--world-size", "1")], ids=["unknown devices", "one device"])
+def test_samples(tmp_path, rate, ours, found, devices):
+    (tmp_path / "run.log").write_text(log(rate), encoding="utf-8")
+    (run,) = json.loads(run_logparse("analyze", "run.log", "--json", *devices, cwd=tmp_path).stdout)["runs"]
+    causes = [n["fields"]["cause"]["code"] for n in run["notes"] if n["code"].startswith("printed_rate_")]
+    assert causes == found
+    steady = run["rates"]["steady"]
+    assert steady["step_time_ms"] == 2000
+    assert steady["samples_per_second_per_device"] == (ours if devices else None)
+    assert (run["goodput"] is None) == (ours is None)
