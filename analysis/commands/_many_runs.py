@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from analysis.conditions import Condition, parse_condition
 from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
-from analysis.present.parts import Part
+from analysis.present.parts import Heading, Part
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze import compose
 from analysis.present.views.analyze_json import document, document_of_many
@@ -78,7 +78,14 @@ class Printer:
     def parts_of_one(self, results: Sequence[Run]) -> None:
         """Print a run, or each of those that one log holds."""
         required = requirement_parts(results)
-        self._print(results, [*map(self._compose, results), *([required] if required else [])])
+        self._print(results, [*self._parts(results), *([required] if required else [])])
+
+    def _parts(self, results: Sequence[Run]) -> Iterator[list[Part]]:
+        """The parts of each run; of several that one log holds each has a heading."""
+        for n, run in enumerate(results, 1):
+            place = f"{run.steps['line_number'].min():,}" if len(results) > 1 else ""
+            heading = tr("run {n} of {of}, from line {line} on", n=n, of=len(results), line=place)
+            yield [*([Heading(heading)] if place else []), *self._compose(run)]
 
     def many(self, results: Sequence[Run], asked: RunSelection, failed: Sequence[LogparseError]) -> None:
         """Print a table of those ``results`` that are asked for; the logs of ``failed`` could not be read."""

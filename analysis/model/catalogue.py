@@ -21,7 +21,10 @@ from logparse.language import msg, tr
 
 @dataclass(frozen=True)
 class Model:
-    """A named model. ``parameters`` and ``active_parameters`` are the published counts, None where there is none."""
+    """A named model. ``parameters`` and ``active_parameters`` are the published counts, None where there is none.
+
+    ``common_shape``: models of other families have its shape, too.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -31,6 +34,7 @@ class Model:
     parameters: int | None
     active_parameters: int | None
     source: str
+    common_shape: bool = False
 
     def quantities(self) -> dict[str, int | bool]:
         """What the model says of a run, by glossary name.
@@ -83,6 +87,7 @@ def _model(name: str, table: dict[str, Any]) -> Model:
         parameters=table.pop("parameters", None),
         active_parameters=table.pop("active_parameters", None),
         source=table.pop("source"),
+        common_shape=table.pop("common_shape", False),
         # Last, and given whatever is left, so that a misspelt key fails.
         shape=ModelShape(**table),
     )

@@ -42,5 +42,9 @@ def same_kind(published: ModelShape, shape: ModelShape) -> bool:
 
 
 def models_of(shape: ModelShape) -> tuple[Model, ...]:
-    """The named models that have ``shape``, as far as it is known, in the order of the catalogue."""
-    return tuple(m for m in all_models() if same_model(replace(m.shape, padded_vocab_size=m.vocab_size), shape))
+    """The named models that have ``shape``, as far as it is known, in the order of the catalogue.
+
+    None whose shape is common: GPT-2, OPT, Pythia and MPT share theirs.
+    """
+    own = (model for model in all_models() if not model.common_shape)
+    return tuple(m for m in own if same_model(replace(m.shape, padded_vocab_size=m.vocab_size), shape))

@@ -21,13 +21,15 @@ from logparse.findings import Note
 class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
 
-    ``device`` may be known without a peak. ``seconds`` are those of the time breakdown; ``tokens`` those of its steps.
+    ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown; ``tokens`` those of its steps.
     None where a value is unknown.
     """
 
     models: Sequence[str]
     printed_model: str | None
     parameters: Parameters | None
+    layers: int | None
+    width: int | None
     devices: int | None
     device: str | None
     begins: datetime | None
@@ -56,6 +58,8 @@ def title_of(
         models=names_of_model(analysis, context, sources),
         printed_model=context.get("model_name"),
         parameters=count_parameters(analysis.computation.shape),
+        layers=analysis.computation.shape.num_layers,
+        width=analysis.computation.shape.hidden_size,
         devices=analysis.computation.world_size,
         device=_device(analysis, notes) or context.get("device_name"),
         begins=_begins(analysis.steps, events),

@@ -17,11 +17,12 @@ from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.title import title_part
-from analysis.present.views.warnings import ranked_warnings, warning_clauses
+from analysis.present.views.warnings import own_warnings, ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE
+from analysis.run.printed_rates import LoggedRate
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
@@ -62,7 +63,7 @@ def rows(run: Run) -> Iterator[ScreenRow]:
 
 def quiet_line(run: Run) -> str:
     """The answer in one line of at most LONGEST columns, figures before the ending; ``--json`` is for programs."""
-    rate, n = shown_rate(run), len(ranked_warnings(run))
+    rate, n = shown_rate(run), len(own_warnings(run))
     # Each with how early it is left out where the line is too long.
     values = (
         (0, _quiet_time(run, rate)),
@@ -70,7 +71,7 @@ def quiet_line(run: Run) -> str:
         (6, tr("{n} TFLOP/s/p", n=three(rate[TFLOPS])) if rate[TFLOPS] is not None else ""),
         (1, tr("MFU {share}", share=percent_of_peak(rate["mfu"])) if rate["mfu"] is not None else ""),
         (4, tr("goodput {share}", share=percent(run.analysis.goodput or 0.0)) if _has_goodput(run) else ""),
-        (3, tr("short run") if run.short else ""),
+        (3, tr("short log") if run.short else ""),
         (0, short_ending(run)),
         (5, (tr("1 warning") if n == 1 else tr("{n} warnings", n=n)) if n else ""),
     )
@@ -174,8 +175,13 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
     """The first rate that the log prints; None where it prints none."""
     for name, text in PRINTED_RATES.items():
         if rate := run.printed.get(name):
-            return ScreenRow(tr("throughput"), "", [tr(text, n=three(rate.median)), tr("printed by the log")])
+            return ScreenRow(tr("throughput"), "", [tr(text, n=three(rate.median)), _of_log(rate)])
     return None
+
+
+def _of_log(rate: LoggedRate) -> str:
+    """That the log prints a figure; of several values the median is shown."""
+    return tr("printed by the log (median)") if rate.n > 1 else tr("printed by the log")
 
 
 def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
@@ -277,7 +283,7 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
-        inside[0] = tr("of the whole run: {overheads}", overheads=inside[0])
+        inside[0] = tr("estimated share of the run: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
 
 
@@ -310,7 +316,9 @@ def compared(run: Run) -> ScreenRow | None:
     if not matches:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
-    of_best = [] if best is nearest else [tr("{share} of the best", share=percent(best.share, 0))]
+    known = run.analysis.computation.peak is not None
+    # The best rate is of the best device: of an unknown one it says nothing.
+    of_best = [tr("{share} of the best", share=percent(best.share, 0))] if best is not nearest and known else []
     same = [tr("probably this run")] if is_equal(nearest) else []
     return ScreenRow(tr("compared"), "", [_share_of(nearest), *same, *of_best])
 

@@ -31,12 +31,13 @@ SETTINGS = {
     "num_query_groups": msg("KV heads"),
     "gated_linear_unit": msg("gated MLP or not"),
     "ffn_hidden_size": msg("FFN width"),
+    "num_attention_heads": msg("attention heads"),
     "padded_vocab_size": msg("vocabulary size"),
     "untie_embeddings_and_output_weights": msg("tied embeddings or not"),
 }
-# More are a model to name.
-MOST_NAMED = 2
-SIZES = ("num_layers", "hidden_size", "num_attention_heads")
+# So many are named with their flags, so many by their flags alone; more are a model to name.
+MOST_NAMED, MOST_FLAGS = 2, 3
+SIZES = ("num_layers", "hidden_size")
 # Sizes that a named model gives together.
 OF_MODEL = frozenset(ModelShape.__dataclass_fields__) - {"lora", "adapter_parameters"} | {"vocab_size"}
 
@@ -74,9 +75,13 @@ def _no_time(run: Run) -> str:
 def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
     """The ``figures``, and each flag to pass for them."""
     names, flags = tr(", ").join(figures), list(dict.fromkeys(_flags(run)))
-    if settings := _settings(run):
+    if 0 < len(settings := _settings(run)) <= MOST_NAMED:
         named = tr(", ").join(tr(SETTINGS[name]) for name in settings)
         return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]
+    no_peak = next((note.fields for note in run.notes if note.code == "no_peak_of_type"), None)
+    if no_peak and flags == ["--peak-tflops"]:
+        reason = msg("{figures}: {device} has no {dtype} peak: pass --dtype or --peak-tflops")
+        return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"])]
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
 
 
@@ -86,7 +91,7 @@ def _settings(run: Run) -> list[str]:
     names = [name for note in run.notes if note.code in UNKNOWN for name in _unknown(note)]
     known = all(getattr(shape, name) is not None for name in SIZES)
     found = list(dict.fromkeys(names))
-    return found if known and len(found) <= MOST_NAMED and all(name in SETTINGS for name in found) else []
+    return found if known and len(found) <= MOST_FLAGS and all(name in SETTINGS for name in found) else []
 
 
 def _data_without_tokens(run: Run) -> str | None:

@@ -39,7 +39,7 @@ def _who(run: Run) -> list[str]:
 def _extent(run: Run) -> list[str]:
     title = run.title
     tokens = tr("{n} tokens", n=big(title.tokens)) if title.tokens else ""
-    short = tr("short run") if run.short else ""
+    short = tr("short log, no goodput") if run.short else ""
     facts = (_mixed(run) or ending_clause(run) or _how_far(title), tokens, _when(title, run.analysis.has_clock), short)
     return [fact for fact in facts if fact]
 
@@ -56,10 +56,17 @@ def model_text(title: Title) -> str:
         return tr(" or ").join(title.models)
     counted = title.parameters
     if counted is None:
-        return title.printed_model or tr("unknown model")
+        return title.printed_model or _by_shape(title) or tr("unknown model")
     if counted.active == counted.total:
         return tr("{n} parameters", n=big(counted.total))
     return tr("{n} parameters, {active} active", n=big(counted.total), active=big(counted.active))
+
+
+def _by_shape(title: Title) -> str:
+    """The layers and their width of a model whose parameters cannot be counted; empty where they are unknown."""
+    if title.layers is None or title.width is None:
+        return ""
+    return tr("{layers} layers x {width}", layers=title.layers, width=f"{title.width:,}")
 
 
 def _devices(title: Title) -> str:
@@ -72,7 +79,7 @@ def _devices(title: Title) -> str:
 def _when(title: Title, by_clock: bool) -> str:
     lasted = span(title.seconds) if title.seconds else ""
     if lasted and not by_clock:
-        lasted = tr("{time} of step time", time=lasted)
+        lasted = tr("{time} logged", time=lasted)
     begins = f"{title.begins:%Y-%m-%d %H:%M}" if title.begins else ""
     return tr(", ").join(part for part in (begins, lasted) if part)
 

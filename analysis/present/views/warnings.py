@@ -9,7 +9,7 @@ from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.places import places_of
 from analysis.present.views.printed_rates import TFLOPS
-from analysis.present.words import clause, say
+from analysis.present.words import clause, has_clause, say
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.findings import Note
@@ -85,7 +85,10 @@ def _sentence(note: Note, run: Run) -> Sentence:
 def _clause(note: Note, run: Run) -> str:
     if _confirms_mfu(note, run):
         return tr("the log's TFLOP/s counts the real model, as MFU does")
-    return clause(note)
+    cause = note.fields.get("cause")
+    if not isinstance(cause, Note) or not has_clause(cause.code):
+        return clause(note)
+    return tr("{clause} ({cause})", clause=clause(note), cause=clause(cause))
 
 
 def _confirms_mfu(note: Note, run: Run) -> bool:
@@ -109,15 +112,19 @@ def _of_no_rate(note: Note) -> bool:
     return note.code == "no_row_counts" and not note.fields["instead"]
 
 
+def own_warnings(run: Run) -> list[str]:
+    """A clause for each warning of which no other row of the first screen speaks, ranked."""
+    named = NAMED_ELSEWHERE | broken_by(run.checks)
+    own = (note for note in ranked_warnings(run) if note.code not in named and not _of_no_rate(note))
+    return list(dict.fromkeys(_clause(note, run) for note in own))
+
+
 def warning_clauses(run: Run) -> list[str]:
     """The first warnings in a clause each, after their number; empty where there is none to show."""
-    warnings = ranked_warnings(run)
-    named = NAMED_ELSEWHERE | broken_by(run.checks)
-    own = (note for note in warnings if note.code not in named and not _of_no_rate(note))
-    texts = list(dict.fromkeys(_clause(note, run) for note in own))
+    texts = own_warnings(run)
     shown = texts[:SHOWN]
     if not shown:
         return []
-    more = len(warnings) - len(shown)
-    shown[0] = tr("{n}: {clause}", n=len(warnings), clause=shown[0])
+    more = len(texts) - len(shown)
+    shown[0] = tr("{n}: {clause}", n=len(texts), clause=shown[0])
     return [*shown, tr("{n} more with -v", n=more) if more else tr("details with -v")]

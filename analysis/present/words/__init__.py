@@ -34,6 +34,11 @@ def clause(note: Note) -> str:
     return fill("clauses", note.code, note.fields)
 
 
+def has_clause(code: str) -> bool:
+    """Whether a finding has a clause of the first screen."""
+    return code in words(current_language())["clauses"]
+
+
 def sentences_of(notes: Iterable[Note]) -> str:
     """Findings that are parts of one sentence."""
     return tr("; ").join(map(say, notes))

@@ -126,7 +126,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "some": some,
     "ranges": ranges,
     "rows": lambda n: tr("1 row") if n == 1 else tr("{n} rows", n=f"{n:,}"),
-    "spans": lambda spans: tr(" and ").join(tr("{low} to {high}", low=f"{a:,}", high=f"{b:,}") for a, b in spans),
+    "spans": lambda spans: tr(", ").join(tr("{low} to {high}", low=f"{a:,}", high=f"{b:,}") for a, b in spans),
     "span": span,
     "clock": _clock_span,
     "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",

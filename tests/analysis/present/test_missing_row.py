@@ -110,7 +110,8 @@ def test_lines_without_a_step_number_say_so(tmp_path):
 def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
     row = next(row for row in published() if row.tokens_per_second_per_device and row.publisher)
     matches = [Against(row, share, ())]
-    run = SimpleNamespace(expectations=SimpleNamespace(published=SimpleNamespace(matches=matches)))
+    expectations = SimpleNamespace(published=SimpleNamespace(matches=matches))
+    run = SimpleNamespace(expectations=expectations, analysis=SimpleNamespace(computation=SimpleNamespace(peak=None)))
     screen_row = compared(run)
     assert ", ".join(screen_row.clauses) == shown.format(row.publisher, three(row.tokens_per_second_per_device))
 

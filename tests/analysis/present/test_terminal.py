@@ -148,7 +148,7 @@ def test_a_run_of_one_step_has_no_trace(tmp_path):
 def test_quiet_leaves_out_what_is_unknown(tmp_path):
     (tmp_path / "run.log").write_text(megatron_line(1) + "\n")
     (line,) = run_logparse("analyze", "run.log", "-q", cwd=tmp_path).stdout.splitlines()
-    assert line == "run: 1.00 s/step, short run, 5 warnings"
+    assert line == "run: 1.00 s/step, short log, 1 warning"
 
 
 def test_one_bad_log_does_not_cost_the_others(tmp_path):

@@ -370,7 +370,7 @@ def test_chinese(browser, runs, tmp_path):
     with opened(browser, path) as page:
         assert page.evaluate("document.documentElement.lang") == "zh-CN"
         assert page.page.locator("h1").inner_text() == "6 次运行"
-        assert "卡顿" in page.page.locator("#causes").inner_text()
+        assert "停顿" in page.page.locator("#causes").inner_text()
 
 
 def test_200_runs_are_a_small_page_that_answers_at_once(browser, runs, tmp_path):
