@@ -283,7 +283,7 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
-        inside[0] = tr("estimated share of the run: {overheads}", overheads=inside[0])
+        inside[0] = tr("estimated: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
 
 

@@ -127,4 +127,4 @@ def warning_clauses(run: Run) -> list[str]:
         return []
     more = len(texts) - len(shown)
     shown[0] = tr("{n}: {clause}", n=len(texts), clause=shown[0])
-    return [*shown, tr("{n} more with -v", n=more) if more else tr("details with -v")]
+    return [*shown, tr("{n} more with -v", n=more) if more else tr("see -v")]
