@@ -35,6 +35,7 @@ WHY_NO_RATE = (
     ("mfu_not_computed", "the shape"),
     ("mfu_not_counted", "the shape"),
     ("device_unknown", "peak"),
+    ("device_not_listed", "peak"),
     ("no_peak_of_type", "peak"),
     ("hfu_not_computed", "recompute"),
     ("hfu_is_a_range", "recompute"),

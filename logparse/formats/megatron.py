@@ -307,6 +307,11 @@ FORMAT = LogFormat(
             rf"steps: \d+ loss: .*iter time \(s\): .*samples/sec: (?P<logged_samples_per_second>{NUMBER})",
             belongs_to="next",
         ),
+        # BigScience, 2021, after the timers of the step.
+        Companion(
+            "Effective Tera Flops per GPU: ",
+            rf"Effective Tera Flops per GPU: (?P<logged_tflops_per_second_per_device>{NUMBER})",
+        ),
     ),
     records=(
         _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),

@@ -4,7 +4,7 @@
 per second are those of one step and one device, and the TFLOP/s are divided by 2^40 and hold what is recomputed.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
 
 GIB = float(2**30)
@@ -38,6 +38,14 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"\w*loss\w*",),
     required=("step", "loss"),
+    companions=(
+        Companion(
+            "Total optimization steps",
+            # To 2.3 the quotient of a division.
+            r"Total optimization steps = (?P<train_steps>[\d,]+)(?:\.0+)?\s*$",
+            belongs_to="banner",
+        ),
+    ),
     records=(
         Record("evaluations", "eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
         Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
