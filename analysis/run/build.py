@@ -26,6 +26,7 @@ from analysis.run.step_phases import describe_phases
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
+from analysis.run.whole_run_rates import describe_whole_run_rate
 from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import Watch
@@ -96,6 +97,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *_of_another_peak(analysis, context),
         *_missing(run, analysis),
         *differ,
+        *describe_whole_run_rate(analysis, log.settings, context),
         *_of_reading(run),
         *of_peak,
         *_of_rows(run, how, analysis),
