@@ -142,7 +142,7 @@ def _of_rows(run: Loaded, how: RunOptions, analysis: Analysis) -> list[Note]:
     return [
         *describe_missing(run.log.sources, run.context.get("world_size")),
         *describe_warm_up(analysis.steps, how.warm_up.asked),
-        *describe_clock(analysis.steps),
+        *describe_clock(analysis.steps, run.log.records["events"]),
         *(note for note in run.meaning.notes if note.code not in WHY_NO_TIME),
     ]
 

@@ -29,6 +29,7 @@ WHY_NO_RATE = (
     ("rate_of_resumed_run", None),
     ("no_step_time", None),
     ("samples_rate_not_computed", "world_size"),
+    ("samples_not_computed", "world_size"),
     ("tokens_rate_not_computed", "seq_length"),
     ("layers_not_counted", "num_layers"),
     ("flops_rate_not_computed", "num_layers"),

@@ -165,7 +165,7 @@ def _stepless(contents: Read, trainer: Trainer | None) -> tuple[int, str, int] |
 def _describe_stepless(n: int, name: str, records: int) -> str:
     """What lines without a step are: records without their first line, or lines of which each is one."""
     if records:
-        return tr("{n} records of {name} are missing the line that prints the step", n=records, name=name)
+        return tr("{name}: records without the line that prints their step: {n}", n=records, name=name)
     return tr("{n} lines of {name} have no step number", n=n, name=name)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.device_names import device_of
-from logparse.decode.first_timestamps import log_begins
+from logparse.decode.first_timestamps import describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
@@ -33,7 +33,6 @@ from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.language import tr
 from logparse.masking import masked_settings
-
 
 # The share of step lines that end early up to which ranks that print at once may have torn them.
 MOST_BROKEN = 0.05
@@ -138,6 +137,7 @@ def read_run(
     name = name or run_names([arguments])[0]
     steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
     records = join_records(contents.records, steps, fmt, log_begins(contents.begins, steps))
+    notes += describe_begins(contents.begins, steps)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
     notes += notes_of(ending, len(sources) > 1)

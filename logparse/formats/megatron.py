@@ -314,6 +314,8 @@ FORMAT = LogFormat(
         ),
     ),
     records=(
+        # DeepSpeed's launcher, on the host that starts the job.
+        _event("process starts", "] [runner.py:", r"\[runner\.py:\d+:main\] cmd = "),
         _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
         _event("training starts", "before the start of training step", r"\[before the start of training step\]"),
         _event("training ends", "after training is done", r"\[after training is done\]"),
