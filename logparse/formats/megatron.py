@@ -601,6 +601,17 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            " iteration        1/    1000 | elapsed time per iteration (ms): 121899.8 | lm loss: 1.252221E+01 |\n"
+            "Effective Tera Flops per GPU: 41.94 and total parameters 52.005 B",
+            {
+                "step": 1,
+                "train_steps": 1000,
+                "elapsed_time_per_iteration_ms": 121899.8,
+                "loss": 12.52221,
+                "logged_tflops_per_second_per_device": 41.94,
+            },
+        ),
+        Sample(
             " iteration      120/    5000 | consumed samples:        30720 | elapsed time per iteration (ms): 10000.0 | "
             "learning rate: 1.235E-04 | global batch size:   256 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.876 | "
             "number of skipped iterations:   0 | number of nan iterations:   0 |",

@@ -86,11 +86,13 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            "[2022-08-31 14:25:42,867] [    INFO] -   Total optimization steps = 3100.0\n"
             "[2023-04-13 22:24:50,556] [    INFO] - loss: 1.45257711, learning_rate: 5e-06, global_step: 10, "
             "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25",
             {
                 "timestamp": "2023-04-13T22:24:50.556000",
                 "step": 10,
+                "train_steps": 3100,
                 "loss": 1.45257711,
                 "learning_rate": 5e-06,
                 "logged_samples_per_second": 256.0,
