@@ -8,7 +8,7 @@ runs is computed elsewhere and kept in the history.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import polars as pl
@@ -27,6 +27,7 @@ class Inputs:
 
     The FLOPs are of one sample of the row's length: ``formula_flops`` by the chosen formula, ``model_flops`` of the
     real model, ``executed_flops`` the same with recomputation. ``peak`` is that of one device in TFLOP/s.
+    ``tokens_per_step`` is what the log counts, for rows whose batch or length is unknown.
     """
 
     devices: pl.Expr
@@ -34,6 +35,7 @@ class Inputs:
     formula_flops: pl.Expr
     model_flops: pl.Expr
     executed_flops: pl.Expr
+    tokens_per_step: pl.Expr = field(default_factory=lambda: pl.lit(None, pl.Float64))
 
 
 Expression = Callable[[Inputs], pl.Expr]
@@ -149,7 +151,10 @@ METRICS = (
         "samples/s/p times sequence length",
         _TOKENS,
         worse=-1,
-        expression=lambda _: pl.col("samples_per_second_per_device") * pl.col("seq_length"),
+        expression=lambda inputs: pl.coalesce(
+            pl.col("samples_per_second_per_device") * pl.col("seq_length"),
+            pl.when(pl.col("step_time_ms") > 0).then(inputs.tokens_per_step / (_SECONDS * inputs.devices)),
+        ),
         rated=True,
         headline=True,
         chart=msg("Tokens per second per device"),

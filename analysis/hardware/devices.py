@@ -91,6 +91,8 @@ TRAINED_IN = ("fp32", "bf16", "fp16", "fp8", "fp4")
 _BRANDS = {"huawei": "Huawei", "ascend": "Huawei", "nvidia": "NVIDIA", "tesla": "NVIDIA", "geforce": "NVIDIA"}
 _BRANDS |= {"amd": "AMD", "instinct": "AMD", "google": "Google", "intel": "Intel"}
 _BRAND = re.compile(rf"(?:({'|'.join(_BRANDS)})[\s_-]+)+")
+# The memory at the end of a name, as in B200_SXM_180GB.
+_MEMORY = re.compile(r"[-_ ]\d+ ?GB$", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s_-]+")
 _AMBIGUOUS = msg(
     "{name!r} can mean several devices: `npu-smi info` prints Ascend910 on A3 (910C), and the 2019 part is also a 910"
@@ -136,9 +138,9 @@ def find_device(name: str) -> Device:
 def known_name(printed: str) -> str | None:
     """The name of a device in what a log prints: the whole, or without its memory and its form; None if unknown."""
     words = printed.strip().split()
-    for n in range(len(words), 0, -1):
+    for spelling in (" ".join(words), *(_MEMORY.sub("", " ".join(words[:n])) for n in range(len(words), 0, -1))):
         try:
-            return find_device(" ".join(words[:n])).name
+            return find_device(spelling).name
         except UsageError:
             continue
     return None

@@ -26,6 +26,7 @@ from analysis.run.step_phases import describe_phases
 from analysis.run.streams import trainings_in_turn
 from analysis.run.throughput import Later, before_changes, plan_computation
 from analysis.run.time_breakdown import describe_clock
+from analysis.run.whole_run_rates import describe_whole_run_rate
 from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import Watch
@@ -96,6 +97,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *_of_another_peak(analysis, context),
         *_missing(run, analysis),
         *differ,
+        *describe_whole_run_rate(analysis, log.settings, context),
         *_of_reading(run),
         *of_peak,
         *_of_rows(run, how, analysis),
@@ -140,7 +142,7 @@ def _of_rows(run: Loaded, how: RunOptions, analysis: Analysis) -> list[Note]:
     return [
         *describe_missing(run.log.sources, run.context.get("world_size")),
         *describe_warm_up(analysis.steps, how.warm_up.asked),
-        *describe_clock(analysis.steps),
+        *describe_clock(analysis.steps, run.log.records["events"]),
         *(note for note in run.meaning.notes if note.code not in WHY_NO_TIME),
     ]
 

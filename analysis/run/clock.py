@@ -182,6 +182,35 @@ def _seconds(values: pl.Series) -> pl.Series:
     return (values.clip(-MOST_S, MOST_S) * 1e6).round().cast(pl.Int64).cast(pl.Duration("us"))
 
 
+@dataclass(frozen=True)
+class StepLoop:
+    """The loop of steps between two lines with a stamp: its seconds, and those of the start-up before it."""
+
+    seconds: float
+    start_up: float
+
+
+def step_loop(steps: pl.DataFrame, events: pl.DataFrame) -> StepLoop | None:
+    """The loop of a run of one start whose step lines have no stamp; None where its two ends are not printed."""
+    if steps.is_empty() or steps["segment"].n_unique() > 1 or steps["source"].n_unique() > 1:
+        return None
+    ends: Any = (steps["line_number"].min(), steps["line_number"].max())
+    mine = events.filter(pl.col("source") == steps["source"][0]).drop_nulls("timestamp")
+    before, after = mine.filter(pl.col("line_number") < ends[0]), mine.filter(pl.col("line_number") > ends[1])
+    begins: Any = before.filter(pl.col("kind") == "training starts")["timestamp"].max()
+    stops: Any = after.filter(pl.col("kind") == "training ends")["timestamp"].min()
+    first: Any = before["timestamp"].min()
+    if begins is None or stops is None:
+        return None
+    seconds = (stops - begins).total_seconds()
+    steps_s = (
+        float(steps.filter(TIMED).select((pl.col("step_time_ms") * pl.col("iterations")).sum()).item() or 0) / 1000
+    )
+    # Else the two lines are of another loop, or of two clocks.
+    fits = steps_s <= seconds * (1 + ROUNDED) + 2 * CUT_S
+    return StepLoop(seconds, (begins - first).total_seconds()) if fits else None
+
+
 def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
     """The time from the first stamp to the last; a step line counts from the beginning of its first step.
 
@@ -190,6 +219,9 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
     own = steps.filter(~pl.col("copied"))
     held = pl.when(TIMED).then(pl.col("step_time_ms") * pl.col("iterations")).fill_null(0)
     stamped = own.drop_nulls("timestamp")
+    if stamped.is_empty() and (loop := step_loop(own, events)):
+        steps_s = float(own.filter(TIMED).select(held.sum()).item() or 0.0) / 1000
+        return Clock(max(loop.start_up + loop.seconds, loop.start_up + steps_s))
     if len(stamped) < 2:
         return Clock(None)
     begin = stamped.select(pl.col("timestamp") - pl.duration(milliseconds=held)).to_series().min()

@@ -93,7 +93,12 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     if steps["global_batch_size"].is_null().all():
         missing.append("global_batch_size")
     if missing:
-        yield warning("samples_rate_not_computed", unknown=unknown(missing))
+        tokens = not steps["tokens_per_second_per_device"].is_null().all()
+        yield (
+            info("samples_not_computed", unknown=unknown(missing))
+            if tokens
+            else warning("samples_rate_not_computed", unknown=unknown(missing))
+        )
     if context.without_tokens and steps["seq_length"].is_null().all():
         yield info("no_tokens", data=context.get("training_data"))
     else:
@@ -102,7 +107,7 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
 
 def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
     """The same of what needs a length of sequence."""
-    if steps["seq_length"].is_null().all():
+    if steps["seq_length"].is_null().all() and steps["tokens_per_second_per_device"].is_null().all():
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     if layers := how.formula.not_counted(how.shape):
         yield warning("layers_not_counted", formula=how.formula.name, layers=layers)

@@ -12,7 +12,12 @@ from analysis.run.targets import Requirement
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import RunContext
-from logparse.findings import Note, Origin
+from logparse.findings import Note, Origin, warning
+
+
+def _not_listed(note: Note, device: str) -> Note:
+    """``note``, which says that the device is unknown, of a ``device`` that the log names."""
+    return warning("device_not_listed", device=device) if note.code == "device_unknown" else note
 
 
 @dataclass(frozen=True)
@@ -58,4 +63,6 @@ class RunOptions:
             return None, ()
         given = (context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
         peak, notes = resolve_peak(hw, *given)
+        if hw is None and named is not None:
+            notes = tuple(_not_listed(note, named.value) for note in notes)
         return (None if peak is None else replace(peak, origin=origin)), notes

@@ -43,6 +43,21 @@ def find_streams(steps: pl.DataFrame) -> list[MixedRun]:
 
 
 def _of_file(rows: pl.DataFrame) -> list[MixedRun]:
+    """The streams of a file, unless each of the trainings in it is of one run: then they only follow each other."""
+    streams = _streams_of(rows)
+    trainings = _trainings(rows) if streams else []
+    return streams if len(trainings) < 2 or any(map(_streams_of, trainings)) else []
+
+
+def _trainings(rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """``rows`` cut where the steps fall back to where the file began, or further."""
+    step = pl.col("step")
+    first = pl.when(step <= step.cum_min()).then(step)
+    fresh = ((step.diff() <= 0) & (first <= step.first())).fill_null(value=False)
+    return rows.with_columns(training=fresh.cum_sum()).partition_by("training", include_key=False)
+
+
+def _streams_of(rows: pl.DataFrame) -> list[MixedRun]:
     rise = rows["step"].diff()
     falls = int(((rise <= 0) if _at_once(rows) else (rise < 0)).sum())
     between = _between(rows["step"]) if falls >= FEWEST_TURNS - 1 else None

@@ -37,6 +37,7 @@ class Computation:
     peak: DevicePeak | None
     global_batch_size: int | None = None
     overrules: frozenset[str] = frozenset()
+    tokens_per_step: float | None = None
 
     @property
     def recompute_factor(self) -> float:
@@ -107,6 +108,7 @@ def plan_computation(context: RunContext, formula: Formula, peak: DevicePeak | N
         recomputed=read_recomputation(context),
         peak=peak,
         global_batch_size=context.get("global_batch_size"),
+        tokens_per_step=context.get("tokens_per_step"),
         overrules=context.given & {"global_batch_size", "seq_length"},
     )
 
@@ -178,6 +180,7 @@ def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
         formula_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, how.quoted)),
         model_flops=_by_length(lengths, lambda s: how.flops_per_sample(s, NOTHING, real_model_formula())),
         executed_flops=_by_length(lengths, how.executed_once),
+        tokens_per_step=pl.lit(how.tokens_per_step, pl.Float64),
     )
     for metric in COMPUTED:
         filled = filled.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))

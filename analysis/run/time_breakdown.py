@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.run.clock import Clock, read_clock
+from analysis.run.clock import Clock, read_clock, step_loop
 from analysis.run.exclusion_reasons import (
     BATCH_CHANGES,
     HOLDS_EVALUATION,
@@ -63,9 +63,9 @@ PARTS = {
 LEAST_S, CUT = 1e-9, timedelta(seconds=1)
 
 
-def describe_clock(steps: pl.DataFrame) -> Iterator[Note]:
+def describe_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
     """Say why there is no all-in rate."""
-    if len(steps.drop_nulls("timestamp")) < 2:
+    if read_clock(steps, events).seconds is None and len(steps.drop_nulls("timestamp")) < 2:
         yield info("wall_clock_not_computed")
 
 
@@ -87,7 +87,8 @@ def break_down_time(
     parts = _inside(rows, pauses)
     total = in_lines if wall is None else max(wall, in_lines)
     if wall is not None and parts:
-        outside = _outside(rows, events, pauses, _trial_begins(steps))
+        loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
+        outside = {START_UP: loop.start_up} if loop else _outside(rows, events, pauses, _trial_begins(steps))
         fitted = _within(outside, total - in_lines)
         parts[USEFUL] += fitted.pop(UNPRINTED, 0.0)
         parts |= fitted

@@ -75,13 +75,22 @@ def _begins_midway(start: pl.DataFrame) -> bool:
 def _warm_up_of(times: pl.Series, batches: pl.Series, shared: bool, midway: bool) -> int:
     """Rows before the first settled one; at least one unless the log begins ``midway``, and all of one mean with it."""
     shared_rows = 0 if midway else _equal_times(times) if shared else 1
+    # A first mean at the pace of the rows after it: what is slow between them is no warm-up.
+    after = _following(times, batches, shared_rows) if shared and shared_rows and times[0] is not None else []
+    if after and _is_settled(times[0], batches[0], after):
+        return shared_rows
     for index in range(shared_rows, len(times)):
-        near = zip(times.slice(index, ROWS_AFTER), batches.slice(index, ROWS_AFTER), strict=True)
-        following = [(time, n) for time, n in near if time is not None]
+        following = _following(times, batches, index)
         here = times[index]
         if here is not None and _is_settled(here, batches[index], following):
             return _less_own_pace(times, batches, shared_rows, index)
     return len(times)
+
+
+def _following(times: pl.Series, batches: pl.Series, index: int) -> list[tuple[float, int]]:
+    """The times from ``index`` on that are known, with their batches."""
+    near = zip(times.slice(index, ROWS_AFTER), batches.slice(index, ROWS_AFTER), strict=True)
+    return [(time, n) for time, n in near if time is not None]
 
 
 def _equal_times(times: pl.Series) -> int:

@@ -194,6 +194,14 @@ def divide_update_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     return steps.with_columns(step_time_ms=pl.col("step_time_ms") / n), info("update_time_divided", n=n)
 
 
+def without_placeholder_mfu(_: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """A trainer that does not know the peak of its device prints an MFU of 0 on every line: it measured none."""
+    mfu = steps["logged_mfu"]
+    if mfu.is_null().all() or (mfu.drop_nulls() != 0).any():
+        return steps, None
+    return steps.with_columns(logged_mfu=pl.lit(None, pl.Float64)), info("mfu_placeholder")
+
+
 CORRECTIONS: tuple[Correction, ...] = (
     take_skips_apart,
     divide_sink_time,
@@ -203,4 +211,5 @@ CORRECTIONS: tuple[Correction, ...] = (
     mark_vanished_loss,
     divide_by_printed_steps,
     divide_update_time,
+    without_placeholder_mfu,
 )

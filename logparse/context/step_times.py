@@ -237,11 +237,18 @@ def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ends(clock: Sequence[float], least: float) -> list[bool]:
-    """Which rows end a span: the first, then each ``least`` seconds or more after the last end, or before it."""
+    """Which rows end a span: the first, then each ``least`` seconds or more after the last end, or before it.
+
+    The last row ends one too: its own where it is half as long, else the one before, so that no time is lost.
+    """
     ends, begun = [True], clock[0]
     for now in clock[1:]:
         ends.append(not 0 <= now - begun < least)
         begun = now if ends[-1] else begun
+    last = len(ends) - 1 - ends[::-1].index(True)
+    if 0 < last < len(ends) - 1 and clock[-1] > begun:
+        ends[last] = clock[-1] - begun >= least * COARSE / FINE
+        ends[-1] = True
     return ends
 
 

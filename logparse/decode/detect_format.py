@@ -28,6 +28,7 @@ from logparse.language import msg, some, tr
 _LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
 LEAST_COMMON = 2
 # What is asked for where every line of metrics is without its step, which a bar may have that was not kept.
+WHOLE_RECORD = msg("pass the log from the line before the record on: it has the step")
 WHOLE_OUTPUT = msg("pass the whole output of the trainer, with its progress bar: `COMMAND > LOG 2>&1`")
 # More layers than there are.
 UNDER_ALL = 9
@@ -120,7 +121,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     stepless = _stepless(contents, trainer)
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
-    reasons += [tr("{n} lines of {name} have no step number", n=stepless[0], name=stepless[1])] if stepless else []
+    reasons += [_describe_stepless(*stepless)] if stepless else []
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
@@ -135,7 +136,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         error.ending = ending
         return error
     if stepless:
-        return NoStepLineError(tr("; ").join(reasons), where=where, remedy=tr(WHOLE_OUTPUT))
+        remedy = tr(WHOLE_RECORD) if stepless[2] else tr(WHOLE_OUTPUT)
+        return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(
         "pass the log of the rank that prints the steps (often the last); `logparse formats` lists all formats; "
@@ -146,13 +148,25 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
-def _stepless(contents: Read, trainer: Trainer | None) -> tuple[int, str] | None:
-    """How many lines of ``trainer``, else of the format with most of them, are without a step, where several are."""
-    found = [(lines.stepless, fmt.title) for fmt, lines in contents.steps if lines.stepless >= LEAST_COMMON]
+def _stepless(contents: Read, trainer: Trainer | None) -> tuple[int, str, int] | None:
+    """How many lines of ``trainer``, else of the format with most of them, are without a step, where several are.
+
+    They are of so many records whose first line is missing; 0 where each line is one.
+    """
+    found = [
+        (lines.stepless, fmt.title, lines.records) for fmt, lines in contents.steps if lines.stepless >= LEAST_COMMON
+    ]
     if not found:
         return None
-    n, title = max(found)
-    return n, trainer.name if trainer else title
+    n, title, records = max(found)
+    return n, trainer.name if trainer else title, records
+
+
+def _describe_stepless(n: int, name: str, records: int) -> str:
+    """What lines without a step are: records without their first line, or lines of which each is one."""
+    if records:
+        return tr("{name}: records without the line that prints their step: {n}", n=records, name=name)
+    return tr("{n} lines of {name} have no step number", n=n, name=name)
 
 
 def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:

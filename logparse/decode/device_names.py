@@ -99,13 +99,23 @@ DEVICE_SPELLINGS = (
         "MLPerf, the submitter's system",
         ':::SYSJSON {"number_of_nodes":"1","accelerator_model_name":"NVIDIA H200-SXM5-141GB"}',
     ),
-    # A count of nodes and a name of the submitter's own choice: only that of a device or of a vendor's system.
-    Spelling(
-        "device",
-        "submission_platform",
-        r'"submission_platform", "value": "\d+x(?:NVIDIA |AMD )?(?:Instinct |[DH]GX )?((?:MI|[A-Z]{1,2})\d{3}X?)"',
-        "MLPerf",
-        ':::MLLOG {"key": "submission_platform", "value": "64xNVIDIA DGX H100", "metadata": {}}',
+    # Counts of nodes and devices, and a name of the submitter's own choice: only that of a device or a vendor's system.
+    *(
+        Spelling(
+            "device",
+            "submission_platform",
+            r'"submission_platform", "value": "(?:[^"]*-)?(?:\d+x)+(?:NVIDIA |AMD )?(?:Instinct |[DH]GX )?'
+            rf'((?:MI|[A-Z]{{1,2}})\d{{3}}X?{form})(?:[-_]OAM(?:[-_]\d+GB)?)?"',
+            "MLPerf",
+            sample,
+        )
+        for form, sample in (
+            ("", ':::MLLOG {"key": "submission_platform", "value": "64xNVIDIA DGX H100", "metadata": {}}'),
+            (
+                r"[-_](?:SXM\d?|NVL)(?:[-_]\d+GB)?",
+                ':::MLLOG {"key": "submission_platform", "value": "1xHOST-8xB200_SXM_180GB", "metadata": {}}',
+            ),
+        )
     ),
     Spelling("device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"),
 )

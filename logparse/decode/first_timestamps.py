@@ -5,18 +5,21 @@ Comes in: the lines of a file before its first step line. Goes out: an event whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import polars as pl
 
 from logparse.decode.values import clock, moment
+from logparse.findings import Note, warning
 from logparse.schema import EVENT_COLUMNS, INT, TEXT, TIME, conform
 
 # A logger prints its stamp at the beginning of a line; the text after it may name any date.
 WITHIN = 100
 # No start-up takes longer. Stamps whole hours apart are of two time zones, as in a container's log.
 LONGEST, NEAR, ADJACENT = timedelta(days=1), timedelta(minutes=10), timedelta(minutes=2)
+# A stamp this much later than one after it is no line that a thread printed late; zones differ by a multiple of ZONES.
+BACK, ZONES = timedelta(minutes=1), timedelta(minutes=30)
 BEGINS = pl.Schema({"source": TEXT, "line_number": INT, "first": TIME, "last": TIME})
 
 
@@ -51,16 +54,32 @@ def log_begins(file_stamps: Sequence[pl.DataFrame], steps: pl.DataFrame) -> pl.D
     stamped = pl.concat([pl.DataFrame(schema=BEGINS), *file_stamps])
     if stamped.is_empty():
         return conform(stamped, EVENT_COLUMNS)
+    begins = _with_steps(stamped, steps)
+    first, last, stamp = pl.col("first"), pl.col("last"), pl.col("step_stamp")
+    off = stamp - last - pl.duration(milliseconds="ms")
+    likely = begins.filter((first <= stamp) & (stamp - first <= LONGEST) & (last <= stamp) & ~_of_two_zones(off, NEAR))
+    return conform(likely.select("source", "line_number", timestamp="first", kind=pl.lit("log begins")), EVENT_COLUMNS)
+
+
+def describe_begins(file_stamps: Sequence[pl.DataFrame], steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning for each file with a stamp before its first step line that is later than that line's."""
+    begins = _with_steps(pl.concat([pl.DataFrame(schema=BEGINS), *file_stamps]), steps)
+    back = pl.col("first") - pl.col("step_stamp")
+    # By a zone, a stamp would be later by half an hour or a multiple, less the time from it to the first step.
+    by_zone = ZONES - pl.duration(seconds=back.dt.total_seconds() % int(ZONES.total_seconds()))
+    later = begins.filter((back > BACK) & (back < LONGEST) & (by_zone > ZONES / 2))
+    for source, line, seconds in later.select("source", "line_number", back.dt.total_seconds()).iter_rows():
+        yield warning("stamps_go_back", source=source, line=line, seconds=seconds)
+
+
+def _with_steps(stamped: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """The rows of files with stamped step lines, with the stamp of the first of these and its time."""
     steps_begin = (
         steps.drop_nulls("timestamp")
         .group_by("source", maintain_order=True)
         .agg(step_stamp=pl.col("timestamp").first(), ms=pl.col("elapsed_time_per_iteration_ms").first().fill_null(0))
     )
-    begins = stamped.join(steps_begin, on="source")
-    first, last, stamp = pl.col("first"), pl.col("last"), pl.col("step_stamp")
-    off = stamp - last - pl.duration(milliseconds="ms")
-    likely = begins.filter((first <= stamp) & (stamp - first <= LONGEST) & (last <= stamp) & ~_of_two_zones(off, NEAR))
-    return conform(likely.select("source", "line_number", timestamp="first", kind=pl.lit("log begins")), EVENT_COLUMNS)
+    return stamped.join(steps_begin, on="source")
 
 
 def _of_two_zones(apart: pl.Expr, near: timedelta) -> pl.Expr:

@@ -13,7 +13,7 @@ import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.device_names import device_of
-from logparse.decode.first_timestamps import log_begins
+from logparse.decode.first_timestamps import describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
@@ -24,6 +24,7 @@ from logparse.decode.versions import Version, versions_of
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, ending_of, notes_of
 from logparse.failures.scan import Hit
+from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._base import Block, LogFormat
@@ -32,6 +33,9 @@ from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.language import tr
 from logparse.masking import masked_settings
+
+# The share of step lines that end early up to which ranks that print at once may have torn them.
+MOST_BROKEN = 0.05
 
 
 @dataclass(frozen=True)
@@ -133,10 +137,12 @@ def read_run(
     name = name or run_names([arguments])[0]
     steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
     records = join_records(contents.records, steps, fmt, log_begins(contents.begins, steps))
+    notes += describe_begins(contents.begins, steps)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
     notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
+    notes += _describe_broken(stepped.broken, len(steps), contents.ends)
     settings = settings_frame(contents.sentences, contents.inside, fmt)
     other_settings = tuple(_other_settings(contents, formats, fmt))
     if masked := masked_settings([settings, *(frame for _, frame in other_settings)]):
@@ -228,6 +234,18 @@ def _describe_reading(sources: Sequence[Source], fmt: LogFormat, named: bool) ->
     yield from _describe_probing(sources)
     if fmt.counted:
         yield info("steps_counted")
+
+
+def _describe_broken(places: Sequence[tuple[str, int]], read: int, ends: FileEnds) -> Iterator[Note]:
+    """A warning where a part of the step lines ends early, as where a terminal or a document wrapped them.
+
+    Not the last line of a file: what stopped the run may have cut it.
+    """
+    last = {(block.source, block.first + block.count - 1) for block in ends.tails}
+    broken = [place for place in places if place not in last]
+    if len(broken) > MOST_BROKEN * (len(broken) + read):
+        source, line = broken[0]
+        yield warning("step_lines_broken", n=len(broken), of=len(broken) + read, source=source, line=line)
 
 
 def _describe_malformed(malformed: Sequence[Malformed]) -> Iterator[Note]:

@@ -55,12 +55,15 @@ class Malformed:
 class StepLines:
     """What the step lines of one format hold. ``labels`` counts every label; ``unread`` the unknown ones.
 
-    ``stepless``: lines that have all but a step; where records have no step line at all, their values.
+    ``stepless``: lines that have all but a step; where records have no step line at all, their values, of so many
+    ``records``. ``broken``: source and number of the lines with a step that end early.
     """
 
     steps: pl.DataFrame
     torn: int = 0
     stepless: int = 0
+    records: int = 0
+    broken: tuple[tuple[str, int], ...] = ()
     labels: dict[str, int] = field(default_factory=dict)
     unread: dict[str, int] = field(default_factory=dict)
     malformed: tuple[Malformed, ...] = ()
@@ -225,11 +228,14 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     whole = pl.all_horizontal(a_step, *(pl.col(name).is_not_null() for name in fmt.required))
     torn = log.rows.select((~whole).sum()).item()
     labels = _most_first(log.labels)
+    broken = log.rows.filter(a_step & ~whole).select("source", "line_number").rows() if torn else ()
     # A filter takes the place of the rows again.
     return StepLines(
         steps=conform(log.rows.filter(whole) if torn else log.rows, DECODED_COLUMNS, strict=False),
         torn=torn,
         stepless=_stepless(log.rows, pairs, fmt) if torn or fmt.pair_lines else 0,
+        records=_records(pairs) if fmt.pair_lines and log.rows.is_empty() else 0,
+        broken=tuple(broken),
         labels=labels,
         unread=_unread(labels, fmt),
         malformed=(*log.malformed, *log.malformed_related),
@@ -242,6 +248,12 @@ def _stepless(rows: pl.DataFrame, pairs: Sequence[pl.DataFrame], fmt: LogFormat)
         return sum(len(block) - block["column"].null_count() for block in pairs)
     others = (pl.col(name).is_not_null() for name in fmt.required if name != "step")
     return len(rows.filter(pl.col("step").is_null(), *others))
+
+
+def _records(pairs: Sequence[pl.DataFrame]) -> int:
+    """How many records ``pairs`` are of: each prints a label once."""
+    labels = pl.concat([pl.Series("label", [], pl.String), *(block["label"].cast(pl.String) for block in pairs)])
+    return int(labels.unique_counts().max() or 0)  # type: ignore[arg-type]
 
 
 def _as_one_block(blocks: Sequence[StepBlock]) -> StepBlock:

@@ -97,7 +97,7 @@ def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
 
     Lines are printed at multiples of an interval, so rounded epochs still give the step.
     """
-    rows = _without_other_bars(rows)
+    rows = _without_redrawn_bars(_without_other_bars(rows))
     own = _printed(rows)
     # A training that begins anew has done fewer epochs than the one before.
     grows = (own.diff() > 0) | (rows["epochs_done"].cast(pl.Float64).diff() < 0)
@@ -132,6 +132,21 @@ def _without_other_bars(rows: pl.DataFrame) -> pl.DataFrame:
     given = [name for name in OF_BAR if name in rows.columns]
     cleared = [pl.when(~other).then(name).alias(name) for name in given]
     return joined.with_columns(*cleared, train_steps=pl.coalesce("plan", "train_steps")).drop("plan")
+
+
+def _without_redrawn_bars(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without the step and the clock of a bar that was drawn again, unchanged, after a later row.
+
+    Such a bar is at the step of an earlier row; a training that begins again starts its clock and its epochs again.
+    """
+    if not {"source", *OF_BAR} <= set(rows.columns):
+        return rows
+    epochs = pl.col("epochs_done").cast(pl.Float64)
+    bars = rows.select("source", *OF_BAR, "epochs_done").with_row_index("at").drop_nulls(list(OF_BAR))
+    again = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in ("source", *OF_BAR))
+    redrawn = bars.filter((again & ~(epochs.diff() < 0)).fill_null(value=False))["at"]
+    kept = ~pl.int_range(pl.len(), dtype=pl.UInt32).is_in(redrawn.implode())
+    return rows.with_columns(pl.when(kept).then(name).alias(name) for name in OF_BAR) if len(redrawn) else rows
 
 
 def _steps_per_epoch(rows: pl.DataFrame, planned: bool) -> pl.Expr:

@@ -307,8 +307,15 @@ FORMAT = LogFormat(
             rf"steps: \d+ loss: .*iter time \(s\): .*samples/sec: (?P<logged_samples_per_second>{NUMBER})",
             belongs_to="next",
         ),
+        # BigScience, 2021, after the timers of the step.
+        Companion(
+            "Effective Tera Flops per GPU: ",
+            rf"Effective Tera Flops per GPU: (?P<logged_tflops_per_second_per_device>{NUMBER})",
+        ),
     ),
     records=(
+        # DeepSpeed's launcher, on the host that starts the job.
+        _event("process starts", "] [runner.py:", r"\[runner\.py:\d+:main\] cmd = "),
         _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
         _event("training starts", "before the start of training step", r"\[before the start of training step\]"),
         _event("training ends", "after training is done", r"\[after training is done\]"),
@@ -593,6 +600,17 @@ FORMAT = LogFormat(
         Choice("recompute", "selective", {"launcher:launched_recompute_activations": ".+"}),
     ),
     samples=(
+        Sample(
+            " iteration        1/    1000 | elapsed time per iteration (ms): 121899.8 | lm loss: 1.252221E+01 |\n"
+            "Effective Tera Flops per GPU: 41.94 and total parameters 52.005 B",
+            {
+                "step": 1,
+                "train_steps": 1000,
+                "elapsed_time_per_iteration_ms": 121899.8,
+                "loss": 12.52221,
+                "logged_tflops_per_second_per_device": 41.94,
+            },
+        ),
         Sample(
             " iteration      120/    5000 | consumed samples:        30720 | elapsed time per iteration (ms): 10000.0 | "
             "learning rate: 1.235E-04 | global batch size:   256 | lm loss: 2.345678E+00 | loss scale: 1.0 | grad norm: 0.876 | "

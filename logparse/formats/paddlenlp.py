@@ -4,7 +4,7 @@
 per second are those of one step and one device, and the TFLOP/s are divided by 2^40 and hold what is recomputed.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
 
 GIB = float(2**30)
@@ -38,6 +38,14 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"\w*loss\w*",),
     required=("step", "loss"),
+    companions=(
+        Companion(
+            "Total optimization steps",
+            # To 2.3 the quotient of a division.
+            r"Total optimization steps = (?P<train_steps>[\d,]+)(?:\.0+)?\s*$",
+            belongs_to="banner",
+        ),
+    ),
     records=(
         Record("evaluations", "eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
         Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
@@ -78,11 +86,13 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            "[2022-08-31 14:25:42,867] [    INFO] -   Total optimization steps = 3100.0\n"
             "[2023-04-13 22:24:50,556] [    INFO] - loss: 1.45257711, learning_rate: 5e-06, global_step: 10, "
             "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25",
             {
                 "timestamp": "2023-04-13T22:24:50.556000",
                 "step": 10,
+                "train_steps": 3100,
                 "loss": 1.45257711,
                 "learning_rate": 5e-06,
                 "logged_samples_per_second": 256.0,

@@ -19,13 +19,17 @@ _SENTENCES = tuple(
         ("packed", "  ", r"\w+"),
     )
 )
+_TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _PACKED = {"config:packed": "(?i:true)"}
 _NAMES = (
     Name("micro_batch_size", "config:batch_size"),
     Name("num_microbatches", "config:gradient_accumulation_steps"),
     Name("seq_length", "config:max_seq_len", when=_PACKED),
 )
-_CHOICES = (Choice("packed_documents", "True", _PACKED),)
+_CHOICES = (
+    Choice("packed_documents", "True", _PACKED),
+    *(Choice("precision", precision, {"model:dtype": dtype}) for dtype, precision in _TYPES.items()),
+)
 
 FORMAT = LogFormat(
     name="torchtune",
@@ -48,7 +52,11 @@ FORMAT = LogFormat(
     # What a recipe adds: preference optimization, distillation, quantization.
     ignored_patterns=(r"(?:rewards|log_probs|logits)/.*", r"\w+_loss"),
     required=("step",),
-    sentences=(*_SENTENCES, *PREFERENCE_SENTENCES),
+    sentences=(
+        *_SENTENCES,
+        SettingSentence("model", "initialized with precision", r"initialized with precision torch\.(?P<dtype>\w+)"),
+        *PREFERENCE_SENTENCES,
+    ),
     names=_NAMES,
     choices=(*_CHOICES, *PREFERENCE_CHOICES),
     samples=(

@@ -37,6 +37,8 @@ RANKED = (
         "rate_lacks_sizes",
         "rate_of_resumed_run",
         "steps_rounded",
+        "step_lines_broken",
+        "stamps_go_back",
         "clock_unknown",
         "clock_set_back",
     ),
@@ -45,12 +47,19 @@ RANKED = (
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
     *("pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
     *("samples_rate_not_computed", "tokens_rate_not_computed", "layers_not_counted", "flops_rate_not_computed"),
-    *("mfu_not_counted", "device_unknown", "no_peak_of_type"),
+    *("mfu_not_counted", "device_unknown", "device_not_listed", "no_peak_of_type"),
 )
 # Of a missing figure the first screen names the flag in a row of its own.
 NAMED_ELSEWHERE = {
     *("rate_lacks_sizes", "samples_rate_not_computed", "tokens_rate_not_computed", "flops_rate_not_computed"),
-    *("device_unknown", "no_peak_of_type", "ended_early_with_errors", "ended_with_errors", "no_step_time"),
+    *(
+        "device_unknown",
+        "device_not_listed",
+        "no_peak_of_type",
+        "ended_early_with_errors",
+        "ended_with_errors",
+        "no_step_time",
+    ),
     *("layers_not_counted", "mfu_not_counted"),
 }
 # The log's TFLOP/s over the peak is our MFU where the two differ by less than this.

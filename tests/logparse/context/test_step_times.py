@@ -63,8 +63,11 @@ def test_stamps_tell_the_mean_of_the_steps_between_two_lines() -> None:
 
 def test_rows_of_a_clock_that_tells_whole_seconds_share_the_mean_of_twenty() -> None:
     read = log(step=[1, 2, 3, 4, 5], timestamp=stamped(0, 11, 21, 33, 40))
-    # from 0 to 21 s two steps; the last two rows lie 19 s behind, too few to tell
-    assert times(read) == [None, pytest.approx(10500), pytest.approx(10500), None, None]
+    # from 0 to 21 s two steps; the last two rows lie 19 s after it, enough for a span at the end
+    assert times(read) == [None, *[pytest.approx(10500)] * 2, *[pytest.approx(9500)] * 2]
+    short = log(step=[1, 2, 3, 4], timestamp=stamped(0, 11, 21, 30))
+    # 9 s at the end are too few, and belong to the span before
+    assert times(short) == [None, *[pytest.approx(10000)] * 3]
 
 
 def test_a_log_shorter_than_twenty_units_of_its_clock_has_one_time() -> None:

@@ -45,3 +45,19 @@ def test_a_table_that_cuts_the_name_names_no_device():
 
 def test_a_submitters_own_name_of_its_system_names_no_device():
     assert device_of(lines(':::MLLOG {"key": "submission_platform", "value": "1xG593-SD1", "metadata": {}}')) is None
+
+
+@pytest.mark.parametrize(
+    ("platform", "name"),
+    [
+        ("4xGB200", "GB200 (per GPU)"),
+        ("1x8xB200_SXM_180GB", "B200 SXM6"),
+        ("1xHOST-8xB200_SXM_180GB", "B200 SXM6"),
+        ("1xHOST-8xMI350X-OAM-288GB", "MI350X"),
+        ("1xHOST-8xH200-NVL-141GB", "H200 NVL"),
+    ],
+)
+def test_a_device_at_the_end_of_a_platform_is_named(platform, name):
+    found = device_of(lines(f':::MLLOG {{"key": "submission_platform", "value": "{platform}", "metadata": {{}}}}'))
+    assert found is not None
+    assert known_name(found.value) == name

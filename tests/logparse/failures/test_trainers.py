@@ -156,13 +156,13 @@ def test_a_text_that_only_speaks_of_trainers_is_not_named_after_one(tmp_path, te
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.0}\n" * 3, "3 lines of Hugging Face Trainer"),
-        ("    optim/LR (group 0)=0.0005\n    train/CE loss=6.4\n", "2 lines of OLMo, OLMo-core"),
+        ("{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.0}\n" * 3, "3 lines of Hugging Face Trainer have no step"),
+        ("    optim/LR (group 0)=0.0005\n    train/CE loss=6.4\n", "OLMo, OLMo-core: records without"),
     ],
     ids=["dicts without a bar", "a record without its first line"],
 )
 def test_step_lines_without_a_step_are_said_to_have_none(tmp_path, text, said):
-    assert f"{said} have no step number" in refused(tmp_path, text).problem
+    assert said in refused(tmp_path, text).problem
 
 
 # A run that ended before its last step.
