@@ -28,7 +28,7 @@ _PREFIX = regex.compile(
     + _FOLLOWS
     + r")"
 )
-_RANK = regex.compile(r"\[(?i:rank)(?:[ :=]{0,2}(\d{1,7})|-(\d{1,7})/\d+)\]")
+_RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
 _STAMP = regex.compile(
     r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?P<part>[.,]\d{1,6})?"

@@ -270,8 +270,9 @@ def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:
     about = [other.meaning for other in own if other.family != "unknown"]
     if not about or not _may_be_about(named.meaning, about[-1]):
         return named
-    known = {"family": about[-1].family, "grade": about[-1].grade, "remedy": about[-1].remedy}
-    return replace(named, meaning=replace(named.meaning, **known))
+    frame = about[-1]
+    meaning = replace(named.meaning, family=frame.family, grade=frame.grade, remedy=frame.remedy)
+    return replace(named, meaning=meaning)
 
 
 def _may_be_about(meaning: Meaning, frame: Meaning) -> bool:

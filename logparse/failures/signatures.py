@@ -96,7 +96,11 @@ def meaning_of(signature: Signature, code: int | None, message: str = "") -> Mea
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
     if by_code is None:
         return plain
-    named = {"grade": GRADES.get(by_code["role"], "unknown"), "remedy": by_code["family"], **by_code}
+    named: dict[str, Any] = {
+        "grade": GRADES.get(by_code["role"], "unknown"),
+        "remedy": by_code["family"],
+        **by_code,
+    }
     return replace(plain, **named)
 
 
