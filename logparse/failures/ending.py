@@ -442,7 +442,9 @@ def _quoted_lines(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
     others: dict[str, Hit] = {}
     for hit in hits:
-        if hit.role in ORDER and not same_message(hit, cause):
+        # A logged error says more than a launcher, and nothing next to a cause.
+        worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
+        if worth and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
     ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), at[id(hit)]))

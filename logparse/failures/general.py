@@ -13,7 +13,8 @@ import regex
 
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
 _EXCEPTION = regex.compile(
-    r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Z]\w*|[a-z]+error)(?:\((?P<inner>[A-Z]\w*)\))?(?:\(RANK \d+\))?(?::\s*(?P<message>.*)|\s*$)"
+    r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Z]\w*|[a-z]+error)(?:\((?P<inner>[A-Z]\w*)\))?"
+    r"(?:\(RANK \d+\))?(?::\s*(?P<message>.*)|\s*$)"
 )
 # Where a message quotes an object: the words in it are about anything.
 _OBJECT = regex.compile(r"[\[(]\{|\{['\"]")

@@ -51,11 +51,11 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
         return explains
     known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
-    said = [hit for hit in hits if hit.role == "error"]
-    told = [hit for hit in said if hit.family not in ("unknown", "exception")]
+    logged = [hit for hit in hits if hit.role == "error"]
+    named_errors = [hit for hit in logged if hit.family not in ("unknown", "exception")]
     roles = ("consequence", "finding", "error", "frame")
     by_role = (next((hit for hit in hits if hit.role == role), None) for role in roles)
-    return next((hit for hit in (*known[:1], *named[:1], *told[:1], *by_role) if hit is not None), None)
+    return next((hit for hit in (*known[:1], *named[:1], *named_errors[:1], *by_role) if hit is not None), None)
 
 
 def _first_wait(hits: Sequence[Hit]) -> Hit | None:

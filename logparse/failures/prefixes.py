@@ -52,7 +52,7 @@ def read_prefixes(text: str) -> Line:
     """Take the prefixes off ``text``. The rank that PyTorch prints counts before the task that Slurm prints."""
     at, found = 0, dict[str, str]()
     while match := _PREFIX.match(text, at):
-        # The rank in front of all counts among all ranks, one behind it perhaps only in its group.
+        # The rank in front of all counts among all ranks, one after it perhaps only in its group.
         found = {name: value for name, value in match.groupdict().items() if value is not None} | found
         at = match.end()
     rank = found.get("rank", found.get("task"))

@@ -171,7 +171,7 @@ def _hit(
         source,
         number,
         quoted(text if signature.role != "context" else message, match[0]),
-        meaning_of(signature, code, _said(message, match)),
+        meaning_of(signature, code, _message_of(message, match)),
         rank=_first_number(torn, line.rank, rank),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
         host=groups.get("host") or line.host,
@@ -184,7 +184,7 @@ def _hit(
     )
 
 
-def _said(message: str, match: regex.Match[str]) -> str:
+def _message_of(message: str, match: regex.Match[str]) -> str:
     """What a line says: from the type of its exception on, which ``match`` ends with, or after the match."""
     kind = _KIND.search(match[0])
     return message[match.start() + kind.start() :] if kind else message[match.end() :] or message
