@@ -21,7 +21,8 @@ from logparse.findings import Note
 class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
 
-    ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown; ``tokens`` those of its steps.
+    ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown;
+    ``tokens`` those of its steps.
     None where a value is unknown.
     """
 

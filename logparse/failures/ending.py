@@ -28,7 +28,9 @@ from logparse.inputs.ranks import place_of
 # Lines of evidence, and lines after "Root Cause" that belong to it.
 MOST_EVIDENCE, BLOCK_LINES = 4, 12
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
-ORDER = ("finding", "explains", "consequence")
+ORDER = ("finding", "explains", "consequence", "error")
+# A logged error is a failure only among so many last lines of a log.
+LAST_LINES = 30
 # The role of lines that no signature knows.
 NOVEL = "novel"
 # Of more attempts than these only the first and the last ones are kept, with the number of all.
@@ -287,7 +289,7 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
         return replace(_completed(cause, progress), attempts=attempts)
-    if cause is None or not progress.outlives(cause, ends):
+    if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
     ending = _failed(last, state, cause, progress)
     if _only_loaded(cause, progress):
@@ -300,6 +302,15 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
 def _only_loaded(cause: Hit | None, progress: Progress) -> bool:
     """Whether the run failed after bars that show nothing of a training: they may count what was read before it."""
     return cause is not None and cause.role == "root" and progress.planned == progress.step and not progress.measured
+
+
+def _only_logged(cause: Hit, progress: Progress, ends: FileEnds) -> bool:
+    """Whether nothing but a logged error speaks of a failure, in a log that shows steps or goes on after it."""
+    if cause.role != "error":
+        return False
+    tail = next((tail for tail in ends.tails if tail.source == cause.source), None)
+    last = cause.line if tail is None else tail.first + tail.count - 1
+    return progress.step is not None or last - cause.line > LAST_LINES
 
 
 def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
@@ -375,6 +386,10 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
+    if (rank, local, cause.rank, cause.local_rank) == (None,) * 4:
+        # torchrun names the only process of the node that failed by itself.
+        named = {hit.local_rank for hit in hits if hit.meaning.signature == "exit.torchrun"}
+        local = next(iter(named)) if len(named) == 1 else None
     code = code if code is not None or len(codes) != 1 else next(iter(codes))
     return (
         cause.rank if cause.rank is not None else rank,
@@ -427,7 +442,9 @@ def _quoted_lines(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
     others: dict[str, Hit] = {}
     for hit in hits:
-        if hit.role in ORDER and not same_message(hit, cause):
+        # A logged error says more than a launcher, and nothing next to a cause.
+        worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
+        if worth and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
     ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), at[id(hit)]))
@@ -480,7 +497,8 @@ def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
 
 def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
     """What failed; of exceptions that no other signature knows also their words."""
-    words = _words(attempt.text or "") if attempt.family in ("exception", "unknown") else ""
+    vague = attempt.family in ("exception", "unknown") or attempt.signature == "python.exception"
+    words = _words(attempt.text or "") if vague else ""
     return attempt.family, attempt.signature, words
 
 

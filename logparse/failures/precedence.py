@@ -25,6 +25,8 @@ SAME_CHARACTERS = 30
 LONGEST_REPORT = 150
 # Lines that a scheduler prints also where it only clears up after a process that failed.
 _CLEARING = frozenset(("slurm.cancel",))
+# Lines that say that a save failed, and of which kind.
+_WRITES = frozenset(("ckpt.write", "python.exception", "native.what"))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
 _STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
 
@@ -49,8 +51,11 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
         return explains
     known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
-    by_role = (next((hit for hit in hits if hit.role == role), None) for role in ("consequence", "finding", "frame"))
-    return next((hit for hit in (*known[:1], *named[:1], *by_role) if hit is not None), None)
+    logged = [hit for hit in hits if hit.role == "error"]
+    named_errors = [hit for hit in logged if hit.family not in ("unknown", "exception")]
+    roles = ("consequence", "finding", "error", "frame")
+    by_role = (next((hit for hit in hits if hit.role == role), None) for role in roles)
+    return next((hit for hit in (*known[:1], *named[:1], *named_errors[:1], *by_role) if hit is not None), None)
 
 
 def _first_wait(hits: Sequence[Hit]) -> Hit | None:
@@ -69,7 +74,7 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     others = [
         hit for hit in hits if id(hit) not in caught and not _explained_away(hit, hits) and not _fell_later(hit, hits)
     ]
-    if any(hit.role in JUDGED for hit in others):
+    if any(hit.role in JUDGED and hit.role != "error" for hit in others):
         kept = {id(hit) for hit in others}
         return [hit for hit in hits if id(hit) in kept or (id(hit) in caught and hit.caught in ("", LOGGED))]
     return others
@@ -102,6 +107,10 @@ def is_near(one: Hit, other: Hit) -> bool:
 
 def _heaviest(roots: Sequence[Hit]) -> Hit:
     first = roots[0]
+    if first.family == "checkpoint" and first.meaning.signature in _WRITES:
+        # What fails while it writes says that it did; another line says why.
+        full = next((root for root in roots if root.family == "disk" and is_near(first, root)), None)
+        first = full or first
     others = [root for root in roots if is_near(first, root) and _may_displace(root, first)]
     return min((first, *others), key=lambda root: _weight(root))
 
@@ -119,4 +128,4 @@ def _weight(root: Hit) -> int:
 
 def _follows(root: Hit, explains: Hit) -> bool:
     """Whether ``root``, which comes after the time-out that ``explains``, is what it brings about."""
-    return root.family in _FALLOUT or not is_near(root, explains)
+    return root.family in _FALLOUT or root.meaning.general or not is_near(root, explains)

@@ -7,19 +7,28 @@ from datetime import datetime
 
 import regex
 
-# srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)";
-# nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]"; kubectl --timestamps;
-# NCCL "node7:4242:4300 [0] ";
-# pdsh "node7: ", which only a line of a rank follows.
+# srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]", "[rank: 3]"; Primus "[rank-3/8]"; Ray
+# "(WorkerDict pid=7, ip=10.0.0.1)"; Open MPI "[1,3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and --timestamps;
+# nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] ";
+# pdsh "node7: ", docker "trainer-1  | ", "rank 3: ", "local_rank=3 ", which only a line of a rank follows.
+_FOLLOWS = r"(?=\[|Traceback|  File|File \"|(?:\w+\.)*\w+(?:Error|Exception)\b|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d)"
 _PREFIX = regex.compile(
-    r"\s*(?:\[rank(?P<rank>\d+)\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[RANK (?P<rank>\d+)\]|\[default(?P<local>\d+)\]:"
+    r"\s*(?:\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[default(?P<local>\d+)\]:"
+    r"|\[\d+,(?P<rank>\d+)\]<std(?:err|out)>: ?"
+    r"|\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? "
     r"|(?P<task>\d+): ?(?=\D)|\((?:\w+ )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)|[\w-]+/\d+ (?=\[)"
-    r"|\[?20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?=[\s\[(])"
-    r"|\[?[EWIF]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
+    r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
+    r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
+    r"|\[?20\d\d[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?=[\s\[(])"
+    r"|\[?[EWI]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
-    r"|(?P<host>[a-z][\w-]*\d[\w.-]*): (?=\[|Traceback|  File|(?:\w+\.)*\w+(?:Error|Exception):|E[A-Z0-9]\d{4}: ))"
+    r"|(?i:rank)[ :=_]?(?P<rank>\d{1,7})(?:/\d+)?(?:\]|:|,| -| \|) *"
+    + _FOLLOWS
+    + r"|(?P<host>[a-z][\w-]*\d[\w.-]*)(?:: | +\| )"
+    + _FOLLOWS
+    + r")"
 )
-_RANK = regex.compile(r"\[rank(\d+)\]:")
+_RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
 _STAMP = regex.compile(
     r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?P<part>[.,]\d{1,6})?"
@@ -43,7 +52,8 @@ def read_prefixes(text: str) -> Line:
     """Take the prefixes off ``text``. The rank that PyTorch prints counts before the task that Slurm prints."""
     at, found = 0, dict[str, str]()
     while match := _PREFIX.match(text, at):
-        found |= {name: value for name, value in match.groupdict().items() if value is not None}
+        # The rank in front of all counts among all ranks, one after it perhaps only in its group.
+        found = {name: value for name, value in match.groupdict().items() if value is not None} | found
         at = match.end()
     rank = found.get("rank", found.get("task"))
     return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
@@ -52,7 +62,7 @@ def read_prefixes(text: str) -> Line:
 def rank_before(text: str, at: int) -> int | None:
     """The rank whose prefix is the last before ``at``: ranks tear each other's lines."""
     ranks = _RANK.findall(text, 0, at)
-    return int(ranks[-1]) if ranks else None
+    return int("".join(ranks[-1])) if ranks else None
 
 
 def clock_of(text: str) -> float | None:

@@ -20,13 +20,15 @@ LONGEST_QUOTE, LONGEST_END = 160, 4096
 MOST_LINES = 4000
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
+# The type of an exception at the end of what its signature matches.
+_KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
 _HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$")
 BELOW_HEADING = 3
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
-# What an exception in a function that reads or writes checkpoints is about.
-_CHECKPOINT = {"family": "checkpoint", "grade": "supported", "remedy": "exception"}
+# An exception that only carries that of another process, whose traceback is printed below it.
+_CARRIES = regex.compile(r"RayTaskError|Caught \w+ in |RemoteTraceback|ProcessRaisedException|_Remote\w*Error")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
@@ -40,12 +42,15 @@ _OWN_RANK = regex.compile(
 _HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
 # A traceback that is printed as a list of Python; its last part is the exception.
 _LISTED = regex.compile(
-    r"\['Traceback \(most recent call last\).*, [\"']((?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
+    r"\['Traceback \(most recent call last\).*, [\"'](?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
+    r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
 _BAR_END = regex.compile(
     r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
 )
+# What glog and TensorFlow print as information or a warning.
+_MILD = regex.compile(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?:cc|cpp|h|cu):\d+\]")
 # The code of a message: a reader looks it up.
 _CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
 # A table of Markdown and a line of source code, also in a box of rich, speak of errors; nobody prints them as one.
@@ -96,7 +101,8 @@ def find_hits(block: TextBlock) -> list[Hit]:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
     read = (_read(block.source, number, text) for number, text in numbered)
-    return list(_judged_by_context(_with_rank_above([hit for hit in read if hit is not None])))
+    judged = _judged_by_context(_with_rank_above([hit for hit in read if hit is not None]))
+    return _without_handled(list(judged))
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
@@ -107,7 +113,8 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
     marks = [mark for mark in _marks() if mark in whole]
     starts = [0, *(end.end() for end in ends)]
     parts = [whole[start:end] for start, end in zip(starts, [*starts[1:], len(whole)], strict=True)]
-    read = ((at, _read_part(source, number, part)) for at, part in enumerate(parts) if any(m in part for m in marks))
+    marked = ((at, part) for at, part in enumerate(parts) if any(m in part for m in marks) or _found().search(part))
+    read = ((at, _read_part(source, number, part)) for at, part in marked)
     at, hit = next(((at, hit) for at, hit in read if hit is not None), (0, None))
     if hit is None:
         return None
@@ -134,16 +141,18 @@ def _read_part(source: str, number: int, whole: str) -> Hit | None:
     if _PROSE.match(line.bare):
         return None
     listed = _LISTED.search(line.bare)
-    message = listed[1] if listed else line.bare
+    message = listed["what"] if listed else line.bare
     found = _first(message)
-    if found is None or found[0].role == "advice":
+    if found is None or found[0].role == "advice" or (found[0].role == "error" and _MILD.search(text)):
         return None
     return _hit(source, number, text, line, found, message)
 
 
 def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
     for signature in signatures():
-        if any(mark in text for mark in signature.marks) and (match := signature.compiled.search(text)):
+        if (not signature.marks or any(mark in text for mark in signature.marks)) and (
+            match := signature.compiled.search(text)
+        ):
             return signature, match
     return None
 
@@ -154,14 +163,15 @@ def _hit(
     signature, match = found
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     code = exit_code(groups.get("code"), groups.get("sig"))
-    torn = rank_before(text, max(0, text.find(match[0])))
+    # A logger puts its rank anywhere before what it says.
+    torn = rank_before(text, len(text) if signature.role == "error" else max(0, text.find(match[0])))
     own = _OWN_RANK.search(message)
     rank = groups.get("rank") or groups.get("task") or (own["rank"] if own and len(own["rank"]) < NO_RANK else None)
     return Hit(
         source,
         number,
         quoted(text if signature.role != "context" else message, match[0]),
-        meaning_of(signature, code),
+        meaning_of(signature, code, _message_of(message, match)),
         rank=_first_number(torn, line.rank, rank),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
         host=groups.get("host") or line.host,
@@ -172,6 +182,12 @@ def _hit(
         ),
         fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES},
     )
+
+
+def _message_of(message: str, match: regex.Match[str]) -> str:
+    """What a line says: from the type of its exception on, which ``match`` ends with, or after the match."""
+    kind = _KIND.search(match[0])
+    return message[match.start() + kind.start() :] if kind else message[match.end() :] or message
 
 
 def _first_number(*values: int | str | None) -> int | None:
@@ -199,34 +215,70 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
     for at, hit in enumerate(hits):
         if hit.role == "ignored":
             caught[hit.rank, hit.host] = hit
-        elif _is_heading(hit, hits[at + 1 : at + 2]):
+        elif _is_heading(hit, hits[at + 1 : at + 1 + FAR]):
             continue
         elif hit.meaning.signature == "python.exception":
             begin = caught.pop((hit.rank, hit.host), None)
             if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
                 yield replace(hit, caught=begin.meaning.signature)
                 continue
-            before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= FAR]
+            before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= 2 * FAR]
             yield _with_context(hit, [other for other in before if other.rank == hit.rank])
             continue
         yield hit
 
 
+def _without_handled(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` without exceptions of which nothing is known, while another that handled one says what failed."""
+    dropped: set[int] = set()
+    raised: dict[tuple[int | None, str | None], tuple[int, Hit]] = {}
+    chained: dict[tuple[int | None, str | None], tuple[int, Hit]] = {}
+    for at, hit in enumerate(hits):
+        who = hit.rank, hit.host
+        if hit.meaning.signature == "chain.during" and who in raised:
+            chained[who] = raised[who]
+        elif hit.role == "root":
+            earlier = chained.pop(who, None)
+            if earlier is not None and earlier[1].family == "exception" != hit.family:
+                dropped.add(earlier[0])
+            raised[who] = at, hit
+    return [hit for at, hit in enumerate(hits) if at not in dropped]
+
+
 def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
-    """Whether ``hit`` is an exception without a message, and the line that follows it is its message."""
-    if hit.meaning.signature != "python.exception" or not _HEADING.search(hit.text):
+    """Whether ``hit`` is an exception without a message, or with that of another process, and a line below says it."""
+    if hit.meaning.signature == "crash.abort":
+        return any("what():" in one.text and one.line - hit.line <= BELOW_HEADING for one in following[:1])
+    if hit.meaning.signature != "python.exception":
         return False
-    return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following)
+    if _CARRIES.search(hit.text):
+        below = (one for one in following if one.role == "root" and not _CARRIES.search(one.text))
+        return any(one.rank == hit.rank and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
+    if not _HEADING.search(hit.text):
+        return False
+    return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:1])
 
 
 def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:
-    """An exception with what it asserts, and with what the function was about that raised it."""
+    """An exception with what it asserts, its process, and what the function was about that raised it."""
     named = _with_assertion(hit, before) if hit.text.endswith(BARE) else hit
-    since = [other for other in before if other.role != "context"][-1:]
-    own = [other for other in before if other.meaning.signature == "context.checkpoint"][-1:]
-    if not own or any(other.line > own[0].line for other in since):
+    last = max((at for at, other in enumerate(before) if other.role != "context"), default=-1)
+    own = before[last + 1 :]
+    spawned = next((other.local_rank for other in own if other.meaning.signature == "context.spawn"), None)
+    if spawned is not None and named.rank is None and named.local_rank is None:
+        named = replace(named, local_rank=spawned)
+    about = [other.meaning for other in own if other.family != "unknown"]
+    if not about or not _may_be_about(named.meaning, about[-1]):
         return named
-    return replace(named, meaning=replace(named.meaning, **_CHECKPOINT))
+    frame = about[-1]
+    meaning = replace(named.meaning, family=frame.family, grade=frame.grade, remedy=frame.remedy)
+    return replace(named, meaning=meaning)
+
+
+def _may_be_about(meaning: Meaning, frame: Meaning) -> bool:
+    """Whether a frame of the traceback knows more than the message: one that reads checkpoints does in most cases."""
+    vague = meaning.family == "exception" or meaning.grade == "hypothesis"
+    return vague or (frame.family == "checkpoint" and meaning.family in ("data", "file", "arguments", "numerics"))
 
 
 def _with_assertion(hit: Hit, before: Sequence[Hit]) -> Hit:
@@ -267,4 +319,11 @@ def _marks() -> tuple[str, ...]:
 @cache
 def _any_mark() -> str:
     """A pattern for polars that finds every line with a mark."""
-    return "|".join(regex.escape(mark, special_only=True) for mark in _marks())
+    finds = (signature.find for signature in signatures() if signature.find)
+    return "|".join((*(regex.escape(mark, special_only=True) for mark in _marks()), *finds))
+
+
+@cache
+def _found() -> regex.Pattern[str]:
+    """What finds the lines of signatures without marks."""
+    return regex.compile("|".join(signature.find for signature in signatures() if signature.find))

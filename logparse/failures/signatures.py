@@ -11,8 +11,10 @@ from typing import Any
 
 import regex
 
+from logparse.failures.general import general_words, words_for
+
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
-JUDGED = ("root", "explains", "finding", "consequence", "frame")
+JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
 ROLES = (*JUDGED, "end", "again", "advice", "ignored", "context")
 # How sure a cause is, by its role alone.
 GRADES = {"root": "established", "explains": "hypothesis", "finding": "unknown", "consequence": "hypothesis"}
@@ -42,14 +44,16 @@ class Signature:
     id: str
     family: str
     role: str
-    marks: tuple[str, ...]
     sample: tuple[str, ...]
+    marks: tuple[str, ...] = ()
     pattern: str = ""
     grade: str = ""
     remedy: str = ""
     collect: str = ""
     state: str = ""
     unless: str = ""
+    find: str = ""
+    general: bool = False
 
     @cached_property
     def compiled(self) -> regex.Pattern[str]:
@@ -69,10 +73,11 @@ class Meaning:
     collect: str
     state: str
     unless: str = ""
+    general: bool = False
 
 
-def meaning_of(signature: Signature, code: int | None) -> Meaning:
-    """The meaning of a line with ``signature`` that prints the exit code ``code``."""
+def meaning_of(signature: Signature, code: int | None, message: str = "") -> Meaning:
+    """The meaning of a line with ``signature`` that prints the exit code ``code``, or says ``message``."""
     grade = signature.grade or GRADES.get(signature.role, "unknown")
     remedy = signature.remedy or signature.family
     plain = Meaning(
@@ -84,12 +89,31 @@ def meaning_of(signature: Signature, code: int | None) -> Meaning:
         signature.collect,
         signature.state,
         signature.unless,
+        signature.general,
     )
+    if signature.general:
+        return _by_words(plain, message)
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
     if by_code is None:
         return plain
-    named = {"grade": GRADES.get(by_code["role"], "unknown"), "remedy": by_code["family"], **by_code}
+    named: dict[str, Any] = {
+        "grade": GRADES.get(by_code["role"], "unknown"),
+        "remedy": by_code["family"],
+        **by_code,
+    }
     return replace(plain, **named)
+
+
+def _by_words(plain: Meaning, message: str) -> Meaning:
+    """``plain`` with what words in general use say of ``message``; a line that was only logged stays one."""
+    found = words_for(message)
+    if found is None:
+        return plain
+    logged = plain.role == "error"
+    role, grade = ("error", "hypothesis") if logged else (found.role, found.grade)
+    if found.family == "exception":
+        role, grade = plain.role, plain.grade
+    return replace(plain, family=found.family, role=role, grade=grade, remedy=found.remedy or found.family)
 
 
 def exit_code(code: str | None, signal: str | None) -> int | None:
@@ -121,13 +145,15 @@ def remedies() -> tuple[str, ...]:
     """Every remedy that an ending can have."""
     plain = [meaning_of(signature, None).remedy for signature in signatures() if signature.role in JUDGED]
     by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
-    return tuple(dict.fromkeys((*plain, *by_code)))
+    frames = [signature.remedy for signature in signatures() if signature.role == "context" and signature.remedy]
+    general = [entry.remedy or entry.family for entry in general_words()]
+    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general)))
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:
     sample: str | Sequence[str] = entry["sample"]
     samples = (sample,) if isinstance(sample, str) else tuple(sample)
-    return Signature(**{**entry, "marks": tuple(entry["marks"]), "sample": samples})
+    return Signature(**{**entry, "marks": tuple(entry.get("marks", ())), "sample": samples})
 
 
 def _exit_codes() -> Mapping[str, Mapping[str, str]]:

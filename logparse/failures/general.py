@@ -1,0 +1,69 @@
+"""What failed, by words that many libraries use: read where no signature knows the line, see ``general.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import regex
+
+# The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
+_EXCEPTION = regex.compile(
+    r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Z]\w*|[a-z]+error)(?:\((?P<inner>[A-Z]\w*)\))?"
+    r"(?:\(RANK \d+\))?(?::\s*(?P<message>.*)|\s*$)"
+)
+# Where a message quotes an object: the words in it are about anything.
+_OBJECT = regex.compile(r"[\[(]\{|\{['\"]")
+# Characters of a message that are read: what comes later is a quotation or a list.
+LONGEST_MESSAGE = 600
+
+
+@dataclass(frozen=True)
+class GeneralWords:
+    """One entry of general.toml, whose comment explains each field."""
+
+    family: str
+    sample: tuple[str, ...]
+    types: str = ""
+    words: str = ""
+    role: str = "root"
+    grade: str = "supported"
+    remedy: str = ""
+
+    @cached_property
+    def _types(self) -> regex.Pattern[str] | None:
+        return regex.compile(self.types) if self.types else None
+
+    @cached_property
+    def _words(self) -> regex.Pattern[str] | None:
+        return regex.compile(self.words, regex.IGNORECASE) if self.words else None
+
+    def fits(self, kind: str, message: str) -> bool:
+        """Whether an exception of the type ``kind``, or one that says ``message``, is about this."""
+        named = self._types is not None and bool(kind) and self._types.fullmatch(kind) is not None
+        return named or (self._words is not None and self._words.search(message) is not None)
+
+
+@cache
+def general_words() -> tuple[GeneralWords, ...]:
+    """All entries, in the order in which they count."""
+    path = Path(__file__).parent / "general.toml"
+    return tuple(map(_read, tomllib.loads(path.read_text(encoding="utf-8"))["general"]))
+
+
+def words_for(text: str) -> GeneralWords | None:
+    """The first entry that fits ``text``, which begins with the type of an exception or is a message alone."""
+    match = _EXCEPTION.match(text)
+    kind = (match["inner"] or match["type"]) if match else ""
+    message = (match["message"] or "") if match else text
+    spoken = _OBJECT.split(message[:LONGEST_MESSAGE], maxsplit=1)[0]
+    return next((entry for entry in general_words() if entry.fits(kind, spoken)), None)
+
+
+def _read(entry: Mapping[str, Any]) -> GeneralWords:
+    sample = entry["sample"]
+    return GeneralWords(**{**entry, "sample": (sample,) if isinstance(sample, str) else tuple(sample)})
