@@ -83,9 +83,9 @@ class Printer:
     def _parts(self, results: Sequence[Run]) -> Iterator[list[Part]]:
         """The parts of each run; of several that one log holds each has a heading."""
         for n, run in enumerate(results, 1):
-            place = f"{run.steps['line_number'].min():,}" if len(results) > 1 else ""
-            heading = tr("run {n} of {of}, from line {line} on", n=n, of=len(results), line=place)
-            yield [*([Heading(heading)] if place else []), *self._compose(run)]
+            line = f"{run.steps['line_number'][0]:,}"
+            heading = tr("run {n} of {of}, from line {line} on", n=n, of=len(results), line=line)
+            yield [*([Heading(heading)] if len(results) > 1 else []), *self._compose(run)]
 
     def many(self, results: Sequence[Run], asked: RunSelection, failed: Sequence[LogparseError]) -> None:
         """Print a table of those ``results`` that are asked for; the logs of ``failed`` could not be read."""
