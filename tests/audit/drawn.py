@@ -81,11 +81,8 @@ def plans(draw: Any) -> Plan:
     events_only = draw(st.booleans())
     # Devices that no line prints are unknown.
     replicas = replicas[:1] * processes if unseen or events_only else replicas
-    shifts = (0, 0, 3, 15 * log_interval - 3) if log_interval > 1 else (0, 0, 3)
-    ramp_shift = draw(st.sampled_from(shifts))
-    # Of a first line with two batches no log says which of its updates were skipped.
-    of_one_batch = not ramp or ramp_shift <= 3
-    return Plan(
+    shifts = (0, 0, NEAR_THE_BEGIN, 15 * log_interval - 3) if log_interval > 1 else (0, 0, NEAR_THE_BEGIN)
+    plan = Plan(
         seed=draw(st.integers(0, 2**32)),
         model=model,
         layout=Layout(tensor, pipeline),
@@ -102,22 +99,26 @@ def plans(draw: Any) -> Plan:
         skips=draw(st.integers(0, 2)),
         nans=draw(st.integers(0, 2)),
         ramp=ramp,
-        ramp_shift=ramp_shift,
+        ramp_shift=draw(st.sampled_from(shifts)),
         save_every=draw(st.sampled_from([0, 10, 20, 50])),
         save_seconds=draw(st.sampled_from([3.0, 40.0])),
         evaluate_every=draw(st.sampled_from([0, 25])),
         evaluate_seconds=draw(st.sampled_from([5.0, 60.0])),
         rest=draw(st.sampled_from([0.0, 45.0, 3600.0])),
         falls_back=falls_back,
-        first_skips=draw(st.sampled_from([0, 0, 1, 2])) if of_one_batch else 0,
+        first_skips=draw(st.sampled_from([0, 0, 1, 2])),
         breaks=draw(st.sampled_from(BREAKS)),
         tail=tail if log_interval > tail else 0,
         missing=missing,
         events_only=events_only,
         set_ahead=0.0 if falls_back else draw(st.sampled_from([0.0, 0.0, 900.0, 3600.0, 25_200.0])),
     )
+    # Of a first line with two batches no log says which of its updates were skipped.
+    return replace(plan, first_skips=0) if plan.ramp and plan.ramp_shift > NEAR_THE_BEGIN else plan
 
 
+# A ramp that is shifted by more changes the batch within the first line.
+NEAR_THE_BEGIN = 3
 BREAKS: tuple[Kind, ...] = ("usual", "usual", "usual", "gradient", "loss", "vanished")
 
 

@@ -81,11 +81,12 @@ def _noisy(lines: list[str], chance: random.Random) -> list[str]:
 def _cuts(lines: list[str], truth: Truth) -> Iterator[int]:
     """Where a log may be cut: before and after a step line, but not before a slow one, which may begin a process.
 
-    A dump of settings that is cut is none.
+    One of a larger batch is slow, too. A dump of settings that is cut is none.
     """
     steps = [n for n, line in enumerate(lines) if "elapsed time per" in line or "per_step_time" in line]
     for (last, at), (before, behind) in zip(pairwise(steps), pairwise(truth.lines), strict=True):
-        if before.process != behind.process or behind.reason != "stall":
+        larger = behind.steps[-1].samples > before.steps[0].samples
+        if before.process != behind.process or not (larger or behind.reason == "stall"):
             yield last + 1
             yield at
 
