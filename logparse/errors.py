@@ -108,6 +108,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str) -> Usa
     ``kind`` is a marked message, ``remedy`` in the language in use.
     """
     spelled = {k.lower(): k for k in known}
-    near = [spelled[k] for k in difflib.get_close_matches(name.lower(), spelled, n=4, cutoff=0.6)]
+    near = [spelled[k] for k in difflib.get_close_matches(name.lower(), spelled, n=4, cutoff=0.5)]
     hint = tr("did you mean {names}? ", names=", ".join(near)) if near else ""
     return UsageError(tr("unknown {kind} {name!r}", kind=tr(kind), name=name), remedy=hint + remedy)

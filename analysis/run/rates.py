@@ -59,14 +59,10 @@ def name_rates(
 
 
 def _without_replay(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of delivered; one of which some steps were replayed counts with the others alone.
-
-    A step that is NaN trained nothing, but took its time like the others: a pace counts it. Goodput does not.
-    """
+    """The rows of delivered; one of which some steps were replayed counts with the others alone."""
     left = rows.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED, *PAUSED]).fill_null(False))
     new = pl.col("iterations") - again_steps()
-    useful = pl.when("update_is_nan").then(new).otherwise("useful")
-    return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new, useful=useful)
+    return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new)
 
 
 def _in_lines(rows: pl.DataFrame) -> dict[str, Any]:

@@ -310,7 +310,7 @@ FORMAT = LogFormat(
         # BigScience, 2021, after the timers of the step.
         Companion(
             "Effective Tera Flops per GPU: ",
-            rf"Effective Tera Flops per GPU: (?P<logged_tflops_per_second_per_device>{NUMBER})",
+            rf"Effective Tera Flops per GPU: (?P<logged_tflops_per_second_per_device>{NUMBER}) and total",
         ),
     ),
     records=(

@@ -56,7 +56,7 @@ def shown_columns() -> tuple[Shown, ...]:
         figure("mfu", _in_two_lines("mfu")),
         figure("hfu", _in_two_lines("hfu")),
         Shown("largest_overhead_ratio", tr("largest overhead"), overhead_of, prose=True),
-        Shown("goodput", _in_two_lines("goodput"), _goodput),
+        figure("goodput", _in_two_lines("goodput")),
         Shown("warnings", "!", lambda row: f"{row['warnings'] or ''}", shared=_warnings),
     )
 
@@ -105,13 +105,9 @@ def _devices(row: Row) -> str:
     return UNKNOWN if row["world_size"] is None else f"{row['world_size']:,}"
 
 
-def _goodput(row: Row) -> str:
-    return UNKNOWN if row["short"] else figure("goodput", "").text(row)
-
-
 def overhead_of(row: Row) -> str:
-    """What cost most, and its share of the time; a short run has not shown it."""
-    if row["largest_overhead"] is None or row["short"]:
+    """What cost most, and its share of the time."""
+    if row["largest_overhead"] is None:
         return UNKNOWN
     return f"{percent(row['largest_overhead_ratio'])} {word('overheads', row['largest_overhead'])}"
 

@@ -112,10 +112,8 @@ def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
 
 def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
     """The metric, the least value and its run, of MFU and of goodput, as far as they are known and can be."""
-    shown = {"mfu": runs, "goodput": runs.filter(~pl.col("short"))}
-    for metric in (BY_COLUMN[column] for column in shown):
-        known = shown[metric.column].filter(pl.col(metric.column) <= (metric.most or 1))
-        known = known.sort(metric.column, maintain_order=True)
+    for metric in (BY_COLUMN["mfu"], BY_COLUMN["goodput"]):
+        known = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
         if len(known):
             yield metric, known[metric.column][0], known["run"][0]
 

@@ -9,7 +9,7 @@ from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.places import places_of
 from analysis.present.views.printed_rates import TFLOPS
-from analysis.present.words import clause, has_clause, say
+from analysis.present.words import clause, say, short_cause
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.findings import Note
@@ -94,10 +94,8 @@ def _sentence(note: Note, run: Run) -> Sentence:
 def _clause(note: Note, run: Run) -> str:
     if _confirms_mfu(note, run):
         return tr("the log's TFLOP/s counts the real model, as MFU does")
-    cause = note.fields.get("cause")
-    if not isinstance(cause, Note) or not has_clause(cause.code):
-        return clause(note)
-    return tr("{clause} ({cause})", clause=clause(note), cause=clause(cause))
+    cause = short_cause(note.fields["cause"]) if "cause" in note.fields else ""
+    return tr("{clause} ({cause})", clause=clause(note), cause=cause) if cause else clause(note)
 
 
 def _confirms_mfu(note: Note, run: Run) -> bool:

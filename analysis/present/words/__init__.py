@@ -34,9 +34,9 @@ def clause(note: Note) -> str:
     return fill("clauses", note.code, note.fields)
 
 
-def has_clause(code: str) -> bool:
-    """Whether a finding has a clause of the first screen."""
-    return code in words(current_language())["clauses"]
+def short_cause(note: Note) -> str:
+    """The cause of a printed rate that differs, in a few words; empty where only a sentence can say it."""
+    return words(current_language())["causes"].get(note.code, "")
 
 
 def sentences_of(notes: Iterable[Note]) -> str:

@@ -94,13 +94,6 @@ def test_a_rate_of_the_whole_training_that_differs_is_reported(tmp_path, batch, 
     assert fields["cause"].code == ("rate_of_whole_run" if batch == 2 else "no_known_cause_of_samples")
 
 
-def test_steps_that_are_nan_do_not_slow_the_others(tmp_path):
-    lines = [megatron_line(step, 1000.0, pairs={"lm loss": "nan"} if step > 8 else None) for step in range(1, 101)]
-    run = analyzed(tmp_path, WORLD, *lines)
-    assert run.analysis.rate("with_stalls")["step_time_ms"] == pytest.approx(1000.0)
-    assert run.goodput == pytest.approx(0.08)
-
-
 def chat(step):
     return (
         f"step {step:05} (0.00%) | loss: 2.5 | lrm: 1.00 | dt: 5.00ms | tok/sec: 25,600 | mfu: 0.00 | epoch: 1 | "

@@ -187,7 +187,7 @@ def test_units_and_brackets_are_as_the_rule_has_them(units, label):
 def test_blanks_before_a_value_are_as_the_rule_has_them(name, blanks):
     """A number aligned by blanks is one for some formats; in others its label is none then."""
     fmt = find_format(name)
-    text = fmt.samples[0].text.split("\n")[0]
+    text = next(line for line in fmt.samples[0].text.split("\n") if regex.search(fmt.head, line))
     begin = next(regex.finditer(fmt.head, text)).end()
     odd = text[:begin] + regex.sub(r"(?<=:) *(?=\d)", blanks, text[begin:])
     fast, slow, _ = both_ways(lines_of(f"{text}\n" * FEW * 2 + f"{odd}\n" * 3), fmt)
