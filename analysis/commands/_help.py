@@ -319,7 +319,7 @@ def show_refusal(error: Any) -> None:
     message = stream.getvalue()
     sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in message.splitlines()))
     option = str(getattr(error, "option_name", None) or "")
-    if hint := _form_of(option, error.ctx) or _meant(option, message):
+    if hint := _form_of(option, getattr(error, "ctx", None)) or _meant(option, message):
         sys.stderr.write(hint + "\n")
 
 

@@ -20,8 +20,8 @@ class Details:
 
     ``bias`` names the linear layers that have one: query, key and value; those and the attention output; or all.
     ``position_embeddings`` is the number of learned positions. ``router_bias`` is one number per expert.
-    The defaults are those of LLaMA; a model without them differs by well under 0.1 %,
-    a small one with learned positions by up to 2 %.
+    The defaults are those of LLaMA; a model without them differs by well under 0.1 %, a small one with
+    learned positions by up to 2 %.
     """
 
     bias: Literal["none", "qkv", "attention", "all"] = "none"

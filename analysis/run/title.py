@@ -22,8 +22,7 @@ class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
 
     ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown;
-    ``tokens`` those of its steps.
-    None where a value is unknown.
+    ``tokens`` those of its steps. None where a value is unknown.
     """
 
     models: Sequence[str]

@@ -92,12 +92,10 @@ def headline(ending: Ending, short: bool = False) -> str:
         return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
     cause = word("failure_names", ending.family) if short else _who(ending) + word("failures", ending.family)
     at = _where_it_ended(ending)
-    # A job that the scheduler or a person ended has no other cause.
-    return (
-        at
-        if ending.family == ending.state and (short or not _who(ending))
-        else tr("{text}: {cause}", text=at, cause=cause)
-    )
+    if ending.family == ending.state and (short or not _who(ending)):
+        # A job that the scheduler or a person ended has no other cause.
+        return at
+    return tr("{text}: {cause}", text=at, cause=cause)
 
 
 def _where_it_ended(ending: Ending) -> str:
