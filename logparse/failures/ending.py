@@ -47,9 +47,13 @@ _STATES = {
     "signal": "killed",
 }
 # Lines in which a launcher names the rank that ended first.
-_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.other", "exit.replica"))
-# Findings that a rank prints which waits for another one.
-_PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "gloo.barrier"))
+_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica"))
+# Lines, but for those that explain, that a rank prints which waits for another one.
+_PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier"))
+# Lines in which a launcher names the code that a process ended with.
+_REPORTS = _NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch"}
+# Causes that put the last save in doubt, whoever reports them; of others after the last step most are tear-down.
+_SPOIL_SAVES = frozenset(("disk", "checkpoint"))
 # Lines that one process of several ended well: another may have failed.
 OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
@@ -86,6 +90,8 @@ class Attempt:
 @dataclass(frozen=True)
 class Ending:
     """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
+
+    ``evidence`` of a completed run is the line after its end that puts the last save in doubt.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
     cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
@@ -288,7 +294,7 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     last, (state, cause) = parts[-1], judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
-        return replace(_completed(cause, progress), attempts=attempts)
+        return replace(_completed(cause, last.hits, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):
         return replace(_without_failure(progress, ends), attempts=attempts)
     ending = _failed(last, state, cause, progress)
@@ -323,11 +329,21 @@ def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -
     return replace(ending, evidence=(*ending.evidence, *lines))
 
 
-def _completed(cause: Hit | None, progress: Progress) -> Ending:
+def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
     ending = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
-    if cause is None or cause.role != "end":
-        return ending
-    return replace(ending, signature=cause.meaning.signature, source=cause.source, line=cause.line, text=cause.text)
+    if end is None or end.role != "end":
+        return replace(ending, evidence=_after_end(hits))
+    ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)
+    return replace(ending, evidence=_after_end(hits[hits.index(end) + 1 :]))
+
+
+def _after_end(hits: Sequence[Hit]) -> tuple[FailureLine, ...]:
+    """The line among ``hits`` that puts the last save of a completed run in doubt."""
+    cause = cause_of(hits)
+    if cause is None or cause.role not in ("root", "explains"):
+        return ()
+    reported = any(hit.code not in (None, 0) and hit.meaning.signature in _REPORTS for hit in hits)
+    return (_evidence(cause),) if reported or cause.family in _SPOIL_SAVES else ()
 
 
 def _judge(part: _Part) -> tuple[str, Hit | None]:
@@ -508,11 +524,13 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
 
 
 # The codes of ``notes_of``.
-NOTES_OF_ENDING = ("ended_with_errors", "ended_early_with_errors")
+NOTES_OF_ENDING = ("ended_with_errors", "ended_early_with_errors", "error_after_end")
 
 
 def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
-    """The warning that the run failed, with the lines that show it."""
+    """The warning that the run failed, or that its last save may have, with the lines that show it."""
+    if ending.state == "completed" and ending.evidence:
+        yield warning("error_after_end", lines=[_note(one, several) for one in ending.evidence])
     if not ending.failed or ending.step is None:
         return
     fields = {

@@ -23,7 +23,7 @@ BARE, FAR = "AssertionError", 20
 # The type of an exception at the end of what its signature matches.
 _KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
-_HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$")
+_HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$|\(look up to see its traceback\):\s*$")
 BELOW_HEADING = 3
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
@@ -256,7 +256,7 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
         return any(one.rank == hit.rank and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
     if not _HEADING.search(hit.text):
         return False
-    return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:1])
+    return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING])
 
 
 def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:

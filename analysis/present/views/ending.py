@@ -13,12 +13,12 @@ import regex
 from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
-from analysis.present.words import fill, word
+from analysis.present.words import fill, word, words
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
 from logparse.failures.ending import FAILED, NOVEL, Ending, FailureLine
 from logparse.failures.suspicions import Suspect
-from logparse.language import msg, tr
+from logparse.language import current_language, msg, tr
 
 # The longest answer in one line, in columns.
 LONGEST = 100
@@ -85,17 +85,23 @@ def quiet_ending(name: str, ending: Ending) -> str:
 def headline(ending: Ending, short: bool = False) -> str:
     """How a run ended, in one line: how far it got, which rank, and why; if ``short`` with the name of the cause."""
     if not ending.failed:
-        if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
-            return tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
-        return tr(_STATES[ending.state])
+        return _not_failed(ending)
     if ending.signature == DATA_USED_UP and ending.step is not None:
         return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
-    cause = word("failure_names", ending.family) if short else _who(ending) + word("failures", ending.family)
+    cause = word("failure_names", ending.family) if short else _who(ending) + _what_failed(ending)
     at = _where_it_ended(ending)
     if ending.family == ending.state and (short or not _who(ending)):
         # A job that the scheduler or a person ended has no other cause.
         return at
     return tr("{text}: {cause}", text=at, cause=cause)
+
+
+def _not_failed(ending: Ending) -> str:
+    """How a run ended that shows no failure, and whether its last save is in doubt."""
+    text = tr(_STATES[ending.state])
+    if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
+        text = tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
+    return tr("{text}; then an error: check the last save", text=text) if ending.evidence else text
 
 
 def _where_it_ended(ending: Ending) -> str:
@@ -125,6 +131,12 @@ def _who(ending: Ending) -> str:
         local = tr("local rank {rank}", rank=ending.local_rank)
         return tr("{rank} ({host}), ", rank=local, host=ending.host) if ending.host else tr("{rank}, ", rank=local)
     return tr("{host}, ", host=ending.host) if ending.host else ""
+
+
+def _what_failed(ending: Ending) -> str:
+    """The cause in words: of a remedy that fits only a part of its family, those of the remedy."""
+    narrow = words(current_language())["failures_by_remedy"]
+    return narrow.get(ending.remedy or "") or word("failures", ending.family)
 
 
 def ending_word(state: str | None, family: str | None) -> str:

@@ -30,7 +30,7 @@ RANKED = (
         "trainings_in_one_file",
     ),
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),
-    *("ended_early_with_errors", "ended_with_errors"),
+    *("ended_early_with_errors", "ended_with_errors", "error_after_end"),
     *(
         "no_row_counts",
         "no_step_time",

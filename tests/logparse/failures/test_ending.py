@@ -424,3 +424,34 @@ def test_a_time_limit_that_the_trainer_keeps_is_one(tmp_path):
 def test_a_launcher_names_the_rank_that_crashed(tmp_path):
     ending = diagnosed(tmp_path, "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.")
     assert (ending.family, ending.rank, ending.exit_code) == ("shared_memory", 2, -7)
+
+
+def test_an_error_after_the_end_puts_the_last_save_in_doubt(tmp_path):
+    done, waits = "[after training is done] datetime: 2025-03-04 15:41:29", f"[rank5]: {TIMEOUT}"
+    ending = diagnosed(tmp_path, done, waits, EXIT.format(code=-6), before=megatron_log())
+    assert (ending.state, [(one.role, one.rank) for one in ending.evidence]) == ("completed", [("explains", 5)])
+    full = diagnosed(tmp_path, done, "OSError: [Errno 28] No space left on device", before=megatron_log())
+    assert (full.state, [one.family for one in full.evidence]) == ("completed", ["disk"])
+    for tear_down in (["ValueError: a"], [waits], [EXIT.format(code=1)], [NCCL]):
+        assert diagnosed(tmp_path, done, *tear_down, before=megatron_log()).evidence == ()
+
+
+def test_the_first_launcher_of_torch_names_the_process_that_a_signal_ended(tmp_path):
+    command = "subprocess.CalledProcessError: Command '['python3', '-u', 'train.py', '--local_rank=7', '--lr', '0.4']'"
+    ending = diagnosed(tmp_path, f"{command} died with <Signals.SIGSEGV: 11>.")
+    assert (ending.family, ending.local_rank, ending.exit_code) == ("crash", 7, -11)
+    failed = diagnosed(tmp_path, OOM, f"{command} returned non-zero exit status 1.")
+    assert (failed.family, failed.line) == ("device_memory", 1)
+
+
+def test_mpirun_names_the_first_process_that_failed(tmp_path):
+    ending = diagnosed(tmp_path, OOM, "  Process name: [[29973,1],3]", "  Exit code:    1")
+    assert (ending.family, ending.rank) == ("device_memory", 3)
+    shut = "Fri Sep 25 16:52:53 2020[2]<stderr>:Unknown: Horovod has been shut down. This was caused by an exception"
+    assert (diagnosed(tmp_path, shut).rank, diagnosed(tmp_path, shut).remedy) == (2, "remote_end")
+
+
+def test_an_import_that_failed_is_explained_below_it(tmp_path):
+    because = "because of the following error (look up to see its traceback):"
+    heads = (f"RuntimeError: Failed to import a.b {because}", f"Failed to import c.d {because}")
+    assert found(tmp_path, *heads, "/env/flash.so: undefined symbol: _ZN3c10") == ("setup", 3)
