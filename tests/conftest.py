@@ -30,7 +30,7 @@ cores.stay_on_one()
 
 # The files that take longest begin first, so that no worker ends long after the others.
 LONGEST = (
-    *("test_report_browser.py", "test_engine.py", "test_comparison_page.py", "test_gate.py"),
+    *("test_packaging.py", "test_report_browser.py", "test_engine.py", "test_comparison_page.py", "test_gate.py"),
     *("test_shards.py", "test_report.py", "test_history.py", "test_reader.py", "test_cli.py", "test_index_browser.py"),
 )
 
