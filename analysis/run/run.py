@@ -80,6 +80,12 @@ class Run:
         return counted < FEWEST_STEPS or seconds < SHORTEST_SECONDS
 
     @property
+    def counts_full_samples(self) -> bool:
+        """Whether tokens are counted as if each sample had the sequence length, though samples differ in length."""
+        counted = any(note.code == "tokens_counted" for note in self.notes)
+        return bool(self.context.get("variable_seq_lengths")) and not counted
+
+    @property
     def steps(self) -> pl.DataFrame:
         """One row per step line, the columns of ``analysis.tables.STEP_COLUMNS``."""
         return self.analysis.steps

@@ -21,7 +21,10 @@ FORMAT = LogFormat(
     labels={"cost": Reading("max_memory_allocated_bytes", scale=MIB, suffix=" MB")},
     required=("step",),
     counted=True,
-    companions=(Companion("] INFO     colossalai - ", _STAMP, belongs_to="next"),),
+    companions=(
+        Companion("] INFO     colossalai - ", _STAMP, belongs_to="next"),
+        Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>\d+)", belongs_to="file"),
+    ),
     records=(
         Record("events", "***** Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
         Record("events", "Saving model checkpoint to", r"Saving model checkpoint to", fixed={"kind": "save starts"}),

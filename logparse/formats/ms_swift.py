@@ -82,6 +82,9 @@ FORMAT = LogFormat(
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
         *PREFERENCE_SENTENCES,
+        SettingSentence(
+            "lengths", "Dataset Token Length: ", r"Dataset Token Length: [\d.]+±(?P<spread>[\d.]+),", first=True
+        ),
     ),
     blocks=(
         HF_ARGUMENTS,
@@ -107,6 +110,8 @@ FORMAT = LogFormat(
         *PREFERENCE_CHOICES,
         *algorithm_choices("training arguments:rlhf_type"),
         Choice("lora", "True", {"peft:class": "Peft.*"}),
+        # Samples of different lengths: max_length is the most that one has.
+        Choice("variable_seq_lengths", "True", {"lengths:spread": r"\d*\.?\d*[1-9]\d*"}),
         *(Choice(name, "1", {"training arguments:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
         *HF_CHOICES,
         *HF_ARGUMENT_CHOICES,

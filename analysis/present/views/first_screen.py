@@ -16,7 +16,7 @@ from analysis.present.views.ending import LONGEST, error_clauses, failure, short
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
-from analysis.present.views.title import title_part
+from analysis.present.views.title import of_tokens, title_part
 from analysis.present.views.warnings import own_warnings, ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
@@ -67,9 +67,9 @@ def quiet_line(run: Run) -> str:
     # Each with how early it is left out where the line is too long.
     values = (
         (0, _quiet_time(run, rate)),
-        (2, tr("{n} tokens/s/p", n=three(rate[TOKENS])) if rate[TOKENS] is not None else ""),
+        (2, of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS]))) if rate[TOKENS] is not None else ""),
         (6, tr("{n} TFLOP/s/p", n=three(rate[TFLOPS])) if rate[TFLOPS] is not None else ""),
-        (1, tr("MFU {share}", share=percent_of_peak(rate["mfu"])) if rate["mfu"] is not None else ""),
+        (1, of_tokens(run, tr("MFU {share}", share=percent_of_peak(rate["mfu"]))) if rate["mfu"] is not None else ""),
         (4, tr("goodput {share}", share=percent(run.analysis.goodput or 0.0)) if _has_goodput(run) else ""),
         (3, tr("short log") if run.short else ""),
         (0, short_ending(run)),
@@ -157,18 +157,11 @@ def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
         return _printed_throughput(run)
-    tokens = msg("at most {n} tokens/s/p") if _is_upper_bound(run) else msg("{n} tokens/s/p")
-    parts = [] if rate[TOKENS] is None else [tr(tokens, n=three(rate[TOKENS]))]
+    parts = [] if rate[TOKENS] is None else [of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
     printed = run.printed.get(TOKENS)
     of_log = [tr("the log prints {value}", value=three(printed.median))] if printed and parts else []
     return ScreenRow(tr("throughput"), "", [*parts, per_device, *of_log])
-
-
-def _is_upper_bound(run: Run) -> bool:
-    """Whether samples differ in length, so that the sequence length is the most that one has, and none are counted."""
-    counted = any(note.code == "tokens_counted" for note in run.notes)
-    return bool(run.context.get("variable_seq_lengths")) and not counted
 
 
 def _printed_throughput(run: Run) -> ScreenRow | None:
@@ -199,7 +192,7 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses.append(_of_peak(share, how.peak))
     if logged is not None:
         clauses.append(tr("the log prints {value}", value=three(logged)))
-    return ScreenRow(tr("TFLOP/s"), three(rate[TFLOPS]), clauses)
+    return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
 
 
 def _of_peak(share: str, peak: DevicePeak) -> str:
@@ -228,7 +221,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if skus and skus["metric"] == "mfu":
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
-    return ScreenRow(tr("MFU"), percent_of_peak(mfu), clauses)
+    return ScreenRow(tr("MFU"), of_tokens(run, percent_of_peak(mfu)), clauses)
 
 
 def _printed_mfu(run: Run) -> ScreenRow | None:

@@ -38,10 +38,15 @@ def _who(run: Run) -> list[str]:
 
 def _extent(run: Run) -> list[str]:
     title = run.title
-    tokens = tr("{n} tokens", n=big(title.tokens)) if title.tokens else ""
+    tokens = of_tokens(run, tr("{n} tokens", n=big(title.tokens))) if title.tokens else ""
     short = tr("short log, no goodput") if run.short else ""
     facts = (_mixed(run) or ending_clause(run) or _how_far(title), tokens, _when(title, run.analysis.has_clock), short)
     return [fact for fact in facts if fact]
+
+
+def of_tokens(run: Run, figure: str) -> str:
+    """A ``figure`` that follows from tokens: the most that it can be where samples differ in length."""
+    return tr("at most {value}", value=figure) if run.counts_full_samples else figure
 
 
 def _mixed(run: Run) -> str:

@@ -119,10 +119,18 @@ def _of_no_rate(note: Note) -> bool:
     return note.code == "no_row_counts" and not note.fields["instead"]
 
 
+def _of_no_peak(note: Note, run: Run) -> bool:
+    """Whether a note on the peak is of a run of which no share of it is shown."""
+    rate = run.analysis.rate("steady")
+    shown = rate["mfu"] is not None or rate["peak_utilization"] is not None or run.device_mfu is not None
+    return note.code in ("number_type_assumed", "other_peak_figures") and not shown
+
+
 def own_warnings(run: Run) -> list[str]:
     """A clause for each warning of which no other row of the first screen speaks, ranked."""
     named = NAMED_ELSEWHERE | broken_by(run.checks)
-    own = (note for note in ranked_warnings(run) if note.code not in named and not _of_no_rate(note))
+    ranked = (note for note in ranked_warnings(run) if note.code not in named)
+    own = (note for note in ranked if not _of_no_rate(note) and not _of_no_peak(note, run))
     return list(dict.fromkeys(_clause(note, run) for note in own))
 
 
