@@ -71,6 +71,31 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return marked, info("second_row_unmixed", lines=lines) if lines else None
 
 
+def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """NeMo's timer prints the mean of the last ``buffer_size`` steps, and of the fewer ones after a slow first step.
+
+    Of the n-th step of a start, the mean of n steps is printed: it took n times that, less the n - 1 before it. It
+    applies only if the result is nearer than the printed figure to the first mean without the first step.
+    Source: NeMo, nemo/utils/timers.py and exp_manager.py (``step_timing_kwargs``).
+    """
+    window = log.settings.filter(pl.col("name") == "buffer_size")["value"]
+    if log.format.framework != "NeMo" or window.is_empty() or not 1 < int(window[0]) < len(steps):
+        return steps, None
+    marked = with_begins(log, steps).with_columns(start=pl.col("begins").cum_sum())
+    printed, n = pl.col("elapsed_time_per_iteration_ms"), pl.int_range(1, pl.len() + 1).over("start")
+    sums = n * printed
+    alone = (sums - sums.shift(1)).over("start")
+    settled = printed.filter(n == int(window[0]) + 1).first().over("start")
+    each = ((pl.col("step").diff() == 1) | pl.col("begins")).all().over("start")
+    nearer = (alone > 0) & ((alone - settled).abs() < (printed - settled).abs())
+    applies = each & (n > 1) & (n <= int(window[0])) & nearer
+    marked = marked.with_columns(
+        pl.when(applies).then(alone).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
+    )
+    lines = marked.filter("applies")["line_number"].to_list()
+    return marked.drop("applies", "begins", "start"), info("first_windows_taken_apart", lines=lines) if lines else None
+
+
 def ended_by_start(steps: pl.DataFrame, begins: pl.DataFrame) -> list[str]:
     """The files in which a process begins after the last of ``steps``: its first row is in the next file.
 
@@ -206,6 +231,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     take_skips_apart,
     divide_sink_time,
     take_means_apart,
+    take_first_windows_apart,
     unmix_second_row,
     shift_utc_stamps,
     mark_vanished_loss,

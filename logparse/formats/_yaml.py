@@ -73,6 +73,8 @@ NEMO_WORDS = (
     "bf16",
     "fp16",
     "override_vocab_size",
+    # Steps whose mean the timer prints.
+    "buffer_size",
     *_RECOMPUTED,
 )
 NEMO_SENTENCES = (

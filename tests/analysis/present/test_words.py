@@ -35,6 +35,10 @@ ANNOTATION_COLUMNS = [
         "'time' of this MindFormers version covers a sink of 4 steps; it was divided by 4",
     ),
     (
+        info("first_windows_taken_apart", lines=[2, 3]),
+        "the timer prints the mean of several steps; the first ones after a start are taken apart, from line 2, 3",
+    ),
+    (
         info("second_row_unmixed", lines=[2, 31, 60]),
         "Megatron core 0.16 to 0.19 counts the first iteration again in the second row; removed from line 2, 31, 60",
     ),

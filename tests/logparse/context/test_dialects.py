@@ -198,6 +198,33 @@ def test_the_time_of_an_update_is_divided_by_its_batches(parse, update, time):
     assert times(parse(text)) == pytest.approx([1000 * time] * 4)
 
 
+# NeMo's timer: the mean of the last steps, and of the fewer ones after a start.
+
+
+def nemo_log(*printed: float, window: int) -> str:
+    lines = (
+        f"Training epoch 0, iteration {i}/99 | lr: 1e-06 | global_batch_size: 128 | global_step: {i} | "
+        f"reduced_train_loss: 11.9 | train_step_timing in s: {seconds}\n"
+        for i, seconds in enumerate(printed)
+    )
+    return f"|   step_timing_kwargs:\n|     buffer_size: {window}\n" + "".join(lines)
+
+
+def test_first_windows_of_a_timer_of_several_steps(parse):
+    meaning = interpret(parse(nemo_log(50.0, 40.0, 36.0, 30.0, 30.0, window=3)))
+    assert meaning.steps["step_time_ms"].to_list() == pytest.approx([50_000, 30_000, 28_000, 30_000, 30_000])
+    assert meaning.notes == (info("first_windows_taken_apart", lines=[4, 5]),)
+
+
+@pytest.mark.parametrize(
+    ("printed", "window"), [((50.0, 30.0, 30.5, 30.0, 30.0), 3), ((50.0, 40.0, 36.0, 30.0, 30.0), 1)]
+)
+def test_a_timer_of_single_steps_is_taken_as_printed(parse, printed, window):
+    meaning = interpret(parse(nemo_log(*printed, window=window)))
+    assert meaning.steps["step_time_ms"].to_list() == pytest.approx([1000 * seconds for seconds in printed])
+    assert meaning.notes == ()
+
+
 # Megatron core 0.16 to 0.19: the second row holds the first iteration again.
 
 
