@@ -154,7 +154,7 @@ def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Ite
 
 
 def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """``times`` by seconds per step, with those by steps per second: a bar prints these where a step takes less than 1 s."""
+    """``times`` by seconds per step, and by the steps per second that a bar prints of steps below 1 s."""
     rate = rows[OF_RUN]
     time = pl.when(rate > 0).then(1000 / rate)
     return times.select(pl.coalesce(TIME, time), pl.coalesce(RESOLUTION, time * resolution(rate) / 2 / rate))
