@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -42,6 +42,8 @@ OF_RUN = "logged_steps_per_second"
 CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run"})
 # A clock with a larger rounding of a step time gives way to a rate whose rounding is smaller.
 COARSE_CLOCK = 0.01
+# Where a clock is 0: at the start of a process, or of each epoch.
+Zero = Literal["start", "epoch"]
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
 LONGEST = 86_400.0
 
@@ -78,12 +80,13 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
     rows = _with_shares(log, _with_starts(log, steps), covers)
-    rates = _by_rates(rows, known, covers) if _rates_cover_steps(rows, covers) else iter(())
-    clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log)))
+    whole = covers in {"recent", "interval"} and log.format.clock_of_epoch and _has_means_of_epochs(rows)
+    rates = _by_rates(rows, known, "interval" if whole else covers) if _rates_cover_steps(rows, covers) else iter(())
+    clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log), log.format.clock_of_epoch))
     candidates = (*clocks, *rates) if covers in CLOCK_FIRST else (*rates, *clocks)
     found = (times for times in candidates if times)
     first = next(found, None)
-    if covers == "window" and first is not None and first.rounding > COARSE_CLOCK:
+    if (whole or covers == "window") and first is not None and first.rounding > COARSE_CLOCK:
         return min((first, *found), key=lambda times: times.rounding)
     return first
 
@@ -145,8 +148,16 @@ def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Ite
         if times[TIME].is_null().all():
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
+        times = _with_fast_steps(times, rows) if column == "logged_seconds_per_step" else times
         share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
         yield FoundTimes(times, info(code, rate=column, share=share), by_clock=covers in SPREAD)
+
+
+def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """``times`` by seconds per step, and by the steps per second that a bar prints of steps below 1 s."""
+    rate = rows[OF_RUN]
+    time = pl.when(rate > 0).then(1000 / rate)
+    return times.select(pl.coalesce(TIME, time), pl.coalesce(RESOLUTION, time * resolution(rate) / 2 / rate))
 
 
 def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:
@@ -175,10 +186,24 @@ def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
     return _by_clock(rows, (stamps - stamps.min()) / 1e6, unit, "time_by_stamps")
 
 
-def _by_runtime(rows: pl.DataFrame, unit: float) -> FoundTimes | None:
-    """``unit``: seconds of the unit in which the runtime is printed."""
+def _has_means_of_epochs(rows: pl.DataFrame) -> bool:
+    """Whether each row is the full bar of an epoch with the mean pace of all its steps: its clock agrees."""
+    n, per_step, per_second = (pl.col(name) for name in ("step_in_epoch", *(rate for rate, *_ in RATES[:2])))
+    took = n * pl.coalesce(per_step, 1 / per_second)
+    rounding = [resolution(rows[rate]) / 2 / pl.col(rate) for rate, *_ in RATES[:2]]
+    # A bar prints the whole seconds that have passed, so that up to one more may have.
+    agrees = (took - pl.col("runtime_seconds") - 0.5).abs() <= 0.5 + took * pl.coalesce(rounding)
+    return rows.select(((n == pl.col("steps_per_epoch")) & agrees).fill_null(value=False).all()).item() is True
+
+
+def _by_runtime(rows: pl.DataFrame, unit: float, of_epoch: bool) -> FoundTimes | None:
+    """``unit``: seconds of the unit in which the runtime is printed. ``of_epoch``: it begins again with each epoch."""
     runtime = rows["runtime_seconds"]
-    return _by_clock(rows, runtime, resolution(runtime / unit) * unit, "time_by_runtime", from_zero=True)
+    zero: Zero = "epoch" if of_epoch else "start"
+    found = _by_clock(rows, runtime, resolution(runtime / unit) * unit, "time_by_runtime", zero)
+    # The few epochs that are long enough for the clock are the slow ones.
+    coarse = of_epoch and found is not None and found.times[TIME].is_null().sum() > len(rows) / 2
+    return None if coarse else found
 
 
 def _unit_of_runtime(log: ParsedLog) -> float:
@@ -188,26 +213,44 @@ def _unit_of_runtime(log: ParsedLog) -> float:
 
 
 def _by_clock(
-    rows: pl.DataFrame, clock: pl.Series, unit: float, code: str, from_zero: bool = False
+    rows: pl.DataFrame, clock: pl.Series, unit: float, code: str, zero: Zero | None = None
 ) -> FoundTimes | None:
     """Times by a ``clock`` with a resolution of ``unit`` seconds; None where it gives none.
 
-    Each step counts once, however many ranks print it. ``from_zero``: the clock begins with the start.
+    Each step counts once, however many ranks print it. ``zero``: where the clock is 0.
     """
-    read = rows.select("start", "step", clock=clock.cast(pl.Float64)).with_row_index("at")
-    once = read.drop_nulls().unique(["start", "step"], keep="first", maintain_order=True)
+    names = ("start", "step", "epoch", "step_in_epoch")
+    read = rows.select(*names, clock=clock.cast(pl.Float64)).with_row_index("at")
+    once = read.drop_nulls(["step", "clock"]).unique(["start", "step"], keep="first", maintain_order=True)
     if len(once) < 2:
         return None
-    timed = pl.concat(_of_start(start, unit, from_zero) for start in once.partition_by("start", maintain_order=True))
+    parts = _with_zeros(once, zero).partition_by("part", maintain_order=True)
+    timed = pl.concat(_of_part(part, unit) for part in parts)
     if timed[TIME].is_null().all():
         return None
     times = read.join(timed, on=("start", "step"), how="left", maintain_order="left").select(TIME, RESOLUTION)
     return FoundTimes(times, info(code, seconds=unit), by_clock=True, shared=bool(timed["shared"].any()))
 
 
-def _of_start(rows: pl.DataFrame, unit: float, from_zero: bool) -> pl.DataFrame:
-    """The steps of one start with their times; where the clock is coarse, rows share the mean of a long enough span."""
-    begun = _beginning(rows) if from_zero else rows.clear()
+def _with_zeros(rows: pl.DataFrame, zero: Zero | None) -> pl.DataFrame:
+    """``rows`` with the ``part`` in which the clock runs on, and ``done``, the steps from its 0 to each row.
+
+    ``done`` is null where the clock may have begun elsewhere, as in an epoch that a process resumed.
+    """
+    same, apart = pl.col("start") == pl.col("start").shift(1), pl.col("step").diff()
+    same = same.fill_null(value=False)
+    typical = pl.when(same).then(apart).median().over("start")
+    counted = pl.col("step_in_epoch" if zero == "epoch" else "step")
+    first = pl.when(pl.lit(zero is not None) & (counted <= typical)).then(counted)
+    turns = same & pl.lit(zero == "epoch") & (pl.col("epoch") != pl.col("epoch").shift(1)).fill_null(value=False)
+    # The bar of an epoch may count batches, of which a step is several.
+    later = pl.min_horizontal("step_in_epoch", apart)
+    return rows.with_columns(part=(turns | ~same).cum_sum(), done=pl.when(turns).then(later).otherwise(first))
+
+
+def _of_part(rows: pl.DataFrame, unit: float) -> pl.DataFrame:
+    """The steps of one part with their times; where the clock is coarse, rows share the mean of a long enough span."""
+    begun = _beginning(rows)
     rows = pl.concat([begun, rows])
     ends = pl.Series(_ends(rows["clock"].to_list(), _least_span(rows["clock"], unit)))
     marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
@@ -226,13 +269,13 @@ def _least_span(clock: pl.Series, unit: float) -> float:
 
 
 def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
-    """The row of a start before its first line, when its clock stood at 0; none where it may have begun elsewhere."""
-    first, between = rows["step"][0], rows["step"].diff().median()
-    if between is None or first > between:
+    """The row of a part before its first line, when its clock was 0; none where that is unknown."""
+    done = rows["done"][0]
+    if done is None:
         return rows.clear()
     before = rows["at"].max() + 1  # type: ignore[operator]
     return rows.head(1).with_columns(
-        at=pl.lit(before, pl.UInt32), step=pl.lit(0, pl.Int64), clock=pl.lit(0.0, pl.Float64)
+        at=pl.lit(before, pl.UInt32), step=pl.col("step") - done, clock=pl.lit(0.0, pl.Float64)
     )
 
 

@@ -16,7 +16,7 @@ DEVICE_SPELLINGS = (
     Spelling(
         "device",
         " capacity: ",
-        r"\b[A-Z]{2,5} capacity: (.+?) with [0-9.]+ ?GiB",
+        r"\b[A-Z]{2,5} capacity: (.+?)(?: \(\d+\))? with [0-9.]+ ?GiB",
         "torchtitan",
         "[rank0]:[titan] - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.11GiB memory",
     ),

@@ -80,9 +80,12 @@ def _part_before_validation(total: float | None, batches: float | None, first: f
 
 def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
-    before = pl.col("epoch").cast(pl.Float64) - first_epoch
+    # A log with an epoch 0 counts them from 0, and prints the number of the last one: 0/49 is the first of 50.
+    earlier = int((rows["epoch"].cast(pl.Float64) == first_epoch - 1).any())
+    before = pl.col("epoch").cast(pl.Float64) - first_epoch + earlier
     if {"epochs", "steps_per_epoch"} <= set(rows.columns):
-        rows = rows.with_columns(train_steps=whole(pl.col("epochs").cast(pl.Float64) * pl.col("steps_per_epoch")))
+        epochs = pl.col("epochs").cast(pl.Float64) + earlier
+        rows = rows.with_columns(train_steps=whole(epochs * pl.col("steps_per_epoch")))
     # The length of the first epoch does not matter; a stream of data does not print it.
     done = pl.when(before == 0).then(0.0).otherwise(before * per_epoch)
     return rows.with_columns(step=whole(done + pl.col("step_in_epoch")))

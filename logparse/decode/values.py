@@ -18,6 +18,8 @@ _LEAST = {"elapsed_time_per_iteration_ms": 1e-3, "global_batch_size": 1.0, "seq_
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT, TINY = 2.0**53 - 1, 1e-9
 # No training ran before the first of these, or runs after the second; stamps are as of no zone.
+# With the month first, as rich prints them, and with a year of two digits.
+OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
 FIRST_DATE, LAST_DATE = datetime(1970, 1, 1), datetime(2200, 1, 1)
 _LAST_MILLISECOND = 7_258_118_400_000
 # Columns without a unit that count something.
@@ -166,9 +168,8 @@ def _likely(time: pl.Expr) -> pl.Expr:
 
 
 def stamped(text: pl.Expr) -> pl.Expr:
-    """The time that a text is: milliseconds since 1970, a logger's stamp, or one with the month first (``rich``)."""
-    month_first = (moment(text, layout) for layout in ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S"))
-    return pl.coalesce(since_1970(text), clock(text), *month_first)
+    """The time that a text is: milliseconds since 1970, a logger's stamp, or one of OTHER_STAMPS."""
+    return pl.coalesce(since_1970(text), clock(text), *(moment(text, layout) for layout in OTHER_STAMPS))
 
 
 def since_1970(text: pl.Expr) -> pl.Expr:

@@ -195,6 +195,7 @@ class LogFormat:
     ``traces`` are regexes that recognise ``framework`` in a log that stopped before its first step, such as its folder
     in a traceback.
 
+    ``clock_of_epoch``: the runtime is that of a bar which begins again with each epoch, and prints the whole seconds passed.
     ``rate_of_passes``: a printed rate is of the passes alone and leaves out the time between two steps.
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
@@ -218,6 +219,7 @@ class LogFormat:
     pauses_inside: bool | None = field(default=None, kw_only=True)
     rate_of_passes: bool = field(default=False, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)
+    clock_of_epoch: bool = field(default=False, kw_only=True)
     trains_on: Data | None = field(default=None, kw_only=True)
     marker: tuple[str, ...]
     head: str

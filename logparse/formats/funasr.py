@@ -1,8 +1,8 @@
 """FunASR 1.x: ``train, rank: 0, epoch: 0/50, data_slice: 0/1, step_in_slice: 10/1000, step_in_epoch: 10, total step: 10, (loss_avg_rank: 1.2), ..., {'data_load': '0.001', ..., 'total_time': '0.345'}``.
 
-Each rank prints. ``total_time`` is that of the last batch, loading data included.
+Each rank prints; of lines with one step the first counts. ``total_time`` is that of the last batch, loading data included.
 
-Source: modelscope/FunASR, funasr/train_utils/trainer.py.
+Source: modelscope/FunASR, funasr/train_utils/trainer.py; printed in its tutorial.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
@@ -25,6 +25,7 @@ FORMAT = LogFormat(
         "total_time": Reading("elapsed_time_per_iteration_ms", scale=1000),
     },
     ignored_patterns=(r".*",),
+    redrawn=True,
     samples=(
         Sample(
             "[2024-05-06 12:00:00,125][root][INFO] - train, rank: 1, epoch: 0/50, data_slice: 0/1, step_in_slice: 10/1000, "

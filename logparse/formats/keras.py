@@ -1,9 +1,10 @@
 """Keras, tf.keras 2.x and Keras 3: the finished bar of an epoch, ``1000/1000 [=====] - 85s 85ms/step - loss: 1.2``.
 
-``85ms/step`` is the mean of the epoch in whole milliseconds or seconds, in 2.x with the validation at its end. In Keras 3 the
+``85ms/step`` is the mean of the epoch in whole milliseconds or seconds, in 2.x with the validation at its end. Where it is
+printed in seconds, those of the epoch over its steps are finer; they include the first step, which the mean leaves out. In Keras 3 the
 bar is ``1000/1000 ━━━━━ 85s 85ms/step``. Bars that are not full have a remaining time and are not read. A step is a batch.
 
-Source: keras-team/keras, keras/src/utils/progbar.py.
+Source: keras-team/keras, keras/src/utils/progbar.py; printed in pierluigiferrari/ssd_keras#344.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Sample
@@ -14,9 +15,10 @@ FORMAT = LogFormat(
     framework="Keras",
     pauses_inside=True,
     rate_covers="interval",
+    clock_of_epoch=True,
     marker=("s/step",),
     head=(
-        r"(?:^|[\r\x08])(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+) (?:\[=+\] -|━+|-) +\d+s "
+        r"(?:^|[\r\x08])(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+) (?:\[=+\] -|━+|-) +(?P<runtime_seconds>\d+)s "
         r"(?:(?P<elapsed_time_per_iteration_ms>\d+)ms|(?P<logged_seconds_per_step>\d+)s)/step"
         rf"(?: - (?:[a-z_]*acc\w*: {NUMBER} - )?loss: (?P<loss>{NUMBER}))?"
     ),
@@ -35,6 +37,7 @@ FORMAT = LogFormat(
                 "epochs": 10,
                 "step_in_epoch": 1000,
                 "steps_per_epoch": 1000,
+                "runtime_seconds": 85.0,
                 "elapsed_time_per_iteration_ms": 85.0,
                 "loss": 1.2031,
             },
@@ -48,6 +51,7 @@ FORMAT = LogFormat(
                 "epochs": 3,
                 "step_in_epoch": 313,
                 "steps_per_epoch": 313,
+                "runtime_seconds": 626.0,
                 "logged_seconds_per_step": 2.0,
                 "loss": 1.75,
             },

@@ -23,6 +23,7 @@ FORMAT = LogFormat(
     ),
     pair="",
     labels={},
+    clock_of_epoch=True,
     required=("step",),
     redrawn=True,
     first_epoch=0,

@@ -21,6 +21,7 @@ FORMAT = LogFormat(
     ),
     pair="",
     labels={},
+    clock_of_epoch=True,
     required=("step",),
     redrawn=True,
     records=(

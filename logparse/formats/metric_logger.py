@@ -1,9 +1,9 @@
 """The MetricLogger of DETR, DINO, MAE, BEiT, DeiT and torchvision's references: ``Epoch: [0]  [  20/1251]  eta: 0:10:00  lr: 0.0001  loss: 6.9 (7.0)  time: 0.51  data: 0.01  max mem: 12345``.
 
 Epochs and iterations count from 0. ``time`` is the mean of the last iterations (20 in most), loading data included, ``loss`` their
-median. An iteration is one pass; with accumulated gradients an update is several.
+median. An iteration is one pass; with accumulated gradients an update is several. Some forks print no ``eta``.
 
-Source: facebookresearch/mae, util/misc.py.
+Source: facebookresearch/mae, util/misc.py. Printed in keke-nice/rPPG-MAE#8 and, without ``eta``, Alpha-VLLM/LLaMA2-Accessory#48.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
@@ -16,8 +16,8 @@ FORMAT = LogFormat(
     framework="MetricLogger",
     trains_on="images",
     pauses_inside=False,
-    marker=("  eta: ",),
-    head=r"\bEpoch: \[(?P<epoch>\d+)(?:/\d+)?\]  ?\[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\]  eta: (?:\d+ days?, )?[\d:]+  ",
+    marker=("  eta: ", "  max mem: "),
+    head=r"\bEpoch: \[(?P<epoch>\d+)(?:/\d+)?\]  ?\[ *(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+)\]  (?:eta: (?:\d+ days?, )?[\d:]+  )?",
     pair=r"([A-Za-z_][\w/ ]*?): ([^\s()]+)(?: \([^()]*\))?(?:\s+|$)",
     separator=r"\s",
     labels={
@@ -30,6 +30,18 @@ FORMAT = LogFormat(
     ignored_patterns=(r".*",),
     first_epoch=0,
     samples=(
+        Sample(
+            "[01:30:20.250000] Epoch: [0]  [30/1500]  lr: 0.000001  closs: 1.5300 (1.5400)  time: 4.5625  data: 0.0002  max mem: 39000",
+            {
+                "step": 30,
+                "epoch": 0,
+                "step_in_epoch": 30,
+                "steps_per_epoch": 1500,
+                "learning_rate": 1e-6,
+                "elapsed_time_per_iteration_ms": 4562.5,
+                "max_memory_allocated_bytes": 39000 * MIB,
+            },
+        ),
         Sample(
             "Epoch: [2]  [  20/1251]  eta: 0:10:00  lr: 0.000100  loss: 6.9000 (7.0125)  grad_norm: 2.5000 (2.7500)  time: 0.5120  "
             "data: 0.0010  max mem: 12345",

@@ -18,6 +18,7 @@ FORMAT = LogFormat(
     ),
     pair="",
     labels={},
+    clock_of_epoch=True,
     required=("step_in_epoch",),
     redrawn=True,
     # A step is generation and rewards too, of which no formula counts the work.

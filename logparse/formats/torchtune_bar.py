@@ -14,11 +14,12 @@ FORMAT = LogFormat(
     rate_covers="recent",
     marker=("|Loss: ",),
     head=(
-        rf"\b\d+\|(?P<step>\d+)\|Loss: (?P<loss>{NUMBER}): +\d+%\|[^|]*\| *\d+/\d+ "
-        r"\[(?P<runtime_seconds>[\d:]+)<" + BAR_RATE
+        rf"\b(?P<epoch>\d+)\|(?P<step>\d+)\|Loss: (?P<loss>{NUMBER}): +\d+%\|[^|]*\| *(?P<step_in_epoch>\d+)/"
+        r"(?P<steps_per_epoch>\d+) \[(?P<runtime_seconds>[\d:]+)<" + BAR_RATE
     ),
     pair="",
     labels={},
+    clock_of_epoch=True,
     required=("step",),
     redrawn=True,
     sentences=LINES.sentences,
@@ -27,7 +28,15 @@ FORMAT = LogFormat(
     samples=(
         Sample(
             "1|3|Loss: 1.943998098373413:   0%|                    | 3/1617 [00:21<3:04:47,  6.87s/it]",
-            {"step": 3, "loss": 1.943998098373413, "runtime_seconds": 21.0, "logged_seconds_per_step": 6.87},
+            {
+                "step": 3,
+                "epoch": 1,
+                "step_in_epoch": 3,
+                "steps_per_epoch": 1617,
+                "loss": 1.943998098373413,
+                "runtime_seconds": 21.0,
+                "logged_seconds_per_step": 6.87,
+            },
         ),
     ),
 )

@@ -3,7 +3,11 @@
 From 2025-09 on ``... 640: 100% ━━━━━━━━━━━━ 50/50 4.1it/s 12.2s``. A step is a batch. The bar's clock begins again with each
 epoch; a bar of validation has no memory in front. The rate of the last bar of an epoch is the mean of the epoch.
 
+YOLOv5, v7 and YOLOR count epochs from 0, so that ``0/49`` is the first of 50. Their lines show it only where epoch 0 is in the
+log; elsewhere the steps are those of an epoch earlier. The times are the same.
+
 Source: ultralytics/ultralytics 8.0 to 8.4, ultralytics/engine/trainer.py and utils/tqdm.py; ultralytics/yolov5 7.0, train.py.
+Printed in ultralytics/ultralytics#7618, ultralytics/yolov5#8 and #11686, WongKinYiu/yolor#94.
 """
 
 from logparse.formats._base import LogFormat, Sample
@@ -15,18 +19,33 @@ FORMAT = LogFormat(
     trains_on="images",
     traces=(r"\bultralytics[/.](?:engine|models|utils|nn)\b", r"^Ultralytics (?:YOLO)?v?\d"),
     rate_covers="recent",
-    # The memory, and the blanks of the next column.
-    marker=("G    ",),
+    # The memory, and the blanks of the next column: three before seven characters.
+    marker=("G   ",),
     head=(
-        r"(?:^|[\r\s])(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+[GM]B? +[-\d. naif]+: +\d+%(?:\|[^|\r]*\||[ ━╸╺─]+) *"
+        r"(?:^|[\r\s])(?P<epoch>\d+)/(?P<epochs>\d+) +[\d.]+[GM]B? +[-+\d. naife]+: +\d+%(?:\|[^|\r]*\||[ ━╸╺─]+) *"
         r"(?P<step_in_epoch>[1-9]\d*)/(?P<steps_per_epoch>\d+) (?:\[(?P<runtime_seconds>[\d:]+)<[\d:]+, *)?"
         r"(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s)"
     ),
     pair="",
     labels={},
+    clock_of_epoch=True,
     required=("step",),
     redrawn=True,
     samples=(
+        Sample(
+            "      0/49      6.4G   0.02250  0.002875 0.0003750   0.02600        11       640: 100%|██████████| 1500/1500 "
+            "[12:30<00:00,  2.00it/s]",
+            {
+                "step": 1500,
+                "train_steps": 75000,
+                "epoch": 0,
+                "epochs": 49,
+                "step_in_epoch": 1500,
+                "steps_per_epoch": 1500,
+                "runtime_seconds": 750.0,
+                "logged_steps_per_second": 2.0,
+            },
+        ),
         Sample(
             "      3/100      2.34G      1.234      2.345      1.345         23        640: 100%|██████████| 50/50 "
             "[00:12<00:00,  4.12it/s]",

@@ -19,14 +19,12 @@ BEGIN = datetime(2026, 1, 1, 12)
 RATE = "logged_tokens_per_second_per_device"
 
 
-def log(**columns: list[Any]) -> ParsedLog:
+def log(form: str = "deepspeed", **columns: list[Any]) -> ParsedLog:
     rows = pl.DataFrame({**columns, "line_number": range(1, len(columns["step"]) + 1)})
     steps = conform(rows.with_columns(source=pl.lit("run.log")), DECODED_COLUMNS)
     nowhere = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
     time_breakdown = Coverage(len(steps), len(steps), 0, 0, {})
-    return ParsedLog(
-        "run", ("run.log",), find_format("deepspeed"), steps, pl.DataFrame(), time_breakdown, {}, nowhere, {}
-    )
+    return ParsedLog("run", ("run.log",), find_format(form), steps, pl.DataFrame(), time_breakdown, {}, nowhere, {})
 
 
 def known(**values: int) -> RunContext:
@@ -178,3 +176,49 @@ def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
     every_size = known(world_size=8, global_batch_size=16, seq_length=4096)
     assert missing_sizes(read, read.steps, KnownRun(every_size), "step") is None
     assert missing_sizes(read, read.steps, KnownRun(RunContext()), "start") is None
+
+
+def epochs(form: str, at: list[tuple[int, int, float]], length: int = 60, **columns: list[Any]) -> ParsedLog:
+    """Lines at (epoch from 0, step in it, runtime)."""
+    places: dict[str, list[Any]] = {
+        "epoch": [epoch for epoch, *_ in at],
+        "step_in_epoch": [n for _, n, _ in at],
+        "steps_per_epoch": [length] * len(at),
+        "step": [epoch * length + n for epoch, n, _ in at],
+        "runtime_seconds": [seconds for *_, seconds in at],
+    }
+    return log(form, **places, **columns)
+
+
+def test_a_clock_of_an_epoch_begins_at_zero_in_each_also_where_it_does_not_go_back() -> None:
+    ends = [(0, 60, 36.0), (1, 60, 366.0), (2, 60, 360.0)]
+    assert times(epochs("lightning", ends)) == [600.0, 6100.0, 6000.0]
+    # deepspeed prints no such clock: it runs on.
+    assert times(epochs("deepspeed", ends)) == [600.0, 5500.0, None]
+
+
+def test_a_clock_of_an_epoch_runs_on_within_it() -> None:
+    read = epochs("lightning", [(0, 30, 60.0), (0, 60, 90.0), (1, 30, 75.0), (1, 50, 95.0), (2, 40, 120.0)])
+    assert times(read) == [2000.0, 1000.0, 2500.0, 1000.0, 3000.0]
+
+
+def test_an_epoch_that_a_process_resumed_has_no_time_before_its_first_line() -> None:
+    read = epochs("lightning", [(3, 30, 20.0), (3, 40, 40.0), (3, 50, 60.0), (4, 10, 30.0)])
+    assert times(read) == [None, 2000.0, 2000.0, 3000.0]
+
+
+def test_epochs_shorter_than_the_clock_can_show_have_no_time_by_the_slow_one_alone() -> None:
+    assert times(epochs("lightning", [(0, 60, 12.0), (1, 60, 5.0), (2, 60, 5.0), (3, 60, 5.0)])) is None
+
+
+def test_a_full_bar_has_the_mean_pace_of_its_epoch_where_its_clock_agrees() -> None:
+    ends = [(0, 45, 17.0), (1, 45, 57.0)]
+    pace = {"logged_steps_per_second": [2.5, None], "logged_seconds_per_step": [None, 1.28]}
+    read = epochs("ultralytics", ends, 45, **pace)
+    assert times(read, covers="recent") == pytest.approx([400.0, 1280.0])
+    found = find_times(read, read.steps, KnownRun(known()), "recent")
+    assert found is not None
+    assert found.origin.code == "time_by_rate"
+    # A moving mean of the last steps is not that of the epoch.
+    moving = epochs("ultralytics", ends, 45, logged_steps_per_second=[3.5, 0.78])
+    assert times(moving, covers="recent") == pytest.approx([17_000 / 45, 57_000 / 45])

@@ -61,3 +61,9 @@ def test_a_device_at_the_end_of_a_platform_is_named(platform, name):
     found = device_of(lines(f':::MLLOG {{"key": "submission_platform", "value": "{platform}", "metadata": {{}}}}'))
     assert found is not None
     assert known_name(found.value) == name
+
+
+def test_the_index_of_a_device_is_no_part_of_its_name():
+    found = device_of(lines("1: INFO - GPU capacity: NVIDIA A100-SXM4-80GB (1) with 79.25GiB memory"))
+    assert found is not None
+    assert found.value == "NVIDIA A100-SXM4-80GB"
