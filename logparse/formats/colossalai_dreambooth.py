@@ -42,5 +42,10 @@ FORMAT = LogFormat(
             "                    INFO     colossalai - colossalai - INFO: max GPU_mem cost is 3806.5 MB    ",
             {"timestamp": "2026-03-31T08:00:01", "step": 1, "max_memory_allocated_bytes": 3806.5 * MIB},
         ),
+        Sample(
+            "                    INFO     colossalai - colossalai - INFO:   Total optimization steps = 400         \n"
+            "                    INFO     colossalai - colossalai - INFO: max GPU_mem cost is 3806.5 MB    ",
+            {"step": 1, "train_steps": 400, "max_memory_allocated_bytes": 3806.5 * MIB},
+        ),
     ),
 )
