@@ -104,13 +104,14 @@ DEVICE_SPELLINGS = (
         Spelling(
             "device",
             "submission_platform",
-            r'"submission_platform", "value": "(?:[^"]*-)?(?:\d+x)+(?:NVIDIA |AMD )?(?:Instinct |[DH]GX )?'
+            r'"submission_platform", "value": "(?:[^"]*[-x])?\d+x?(?:NVIDIA |AMD )?(?:Instinct |[DH]GX )?'
             rf'((?:MI|[A-Z]{{1,2}})\d{{3}}X?{form})(?:[-_]OAM(?:[-_]\d+GB)?)?"',
             "MLPerf",
             sample,
         )
         for form, sample in (
             ("", ':::MLLOG {"key": "submission_platform", "value": "64xNVIDIA DGX H100", "metadata": {}}'),
+            ("", ':::MLLOG {"key": "submission_platform", "value": "4xHOST9x4GB200", "metadata": {}}'),
             (
                 r"[-_](?:SXM\d?|NVL)(?:[-_]\d+GB)?",
                 ':::MLLOG {"key": "submission_platform", "value": "1xHOST-8xB200_SXM_180GB", "metadata": {}}',
