@@ -388,7 +388,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         meaning.remedy,
         meaning.collect or None,
         evidence,
-        same_on=_same_on(cause, part.hits) if cause.role == "root" else 0,
+        same_on=_same_on(cause, part.hits) if cause.role in ("root", "explains") else 0,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
         peer=cause.fields.get("peer"),
     )

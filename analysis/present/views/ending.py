@@ -88,7 +88,7 @@ def headline(ending: Ending, short: bool = False) -> str:
         return _not_failed(ending)
     if ending.signature == DATA_USED_UP and ending.step is not None:
         return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
-    cause = word("failure_names", ending.family) if short else _who(ending) + _what_failed(ending)
+    cause = word("failure_names", ending.family) if short else _waits(ending) or _who(ending) + _what_failed(ending)
     at = _where_it_ended(ending)
     if ending.family == ending.state and (short or not _who(ending)):
         # A job that the scheduler or a person ended has no other cause.
@@ -113,6 +113,16 @@ def _where_it_ended(ending: Ending) -> str:
         return tr("{state} after step {step}", state=state, step=f"{ending.step:,}")
     step, planned = f"{ending.step:,}", f"{ending.planned_steps:,}"
     return tr("{state} at step {step} of {planned}", state=state, step=step, planned=planned)
+
+
+def _waits(ending: Ending) -> str:
+    """Who reports a wait that timed out: the missing rank is another one. Empty of any other cause."""
+    cause = ending.cause
+    if cause is None or cause.role != "explains" or ending.family != "collective_timeout" or not ending.same_on:
+        return ""
+    if ending.same_on > 1:
+        return tr("{n} ranks waited for a missing rank", n=ending.same_on)
+    return tr("rank {rank} waited for a missing rank", rank=cause.rank)
 
 
 def _who(ending: Ending) -> str:
@@ -208,8 +218,8 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
     rows = _rows(tr("  suspects"), [_suspect(suspect) for suspect in ending.suspects])
     if not rows and ending.ranks_compared > 1:
         rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
-    # Of a node that failed, all ranks report it, with any settings.
-    if ending.same_on > 1 and ending.family != "node":
+    # Of a node that failed, or a rank that did not come, all ranks report it, with any settings.
+    if ending.same_on > 1 and ending.family not in ("node", "collective_timeout"):
         text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
         rows.append(ScreenRow(tr("  ranks"), "", [text]))
     if ending.data_share is not None and ending.bound == "data":

@@ -25,3 +25,33 @@ def test_a_run_without_more_data_ended_and_did_not_fail(tmp_path, language, text
     diagnosed = run_logparse("diagnose", "run.log", "--lang", language, cwd=tmp_path).stdout
     assert text in diagnosed
     assert "exiting program" in diagnosed
+
+
+TIMEOUT = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=A) ran for 9 milliseconds"
+WAIT = f"[rank{{0}}]: [Rank {{0}}] {TIMEOUT}\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "first"),
+    [
+        (WAIT.format(3), "failed: rank 3 waited for a missing rank (hypothesis)"),
+        (WAIT.format(3) + WAIT.format(5), "failed: 2 ranks waited for a missing rank (hypothesis)"),
+        (
+            "ImportError: /env/a.so: undefined symbol: _Z\n",
+            "failed: a compiled package does not fit torch or CUDA (established)",
+        ),
+        ("ValueError: a\n", "failed: an exception (established)"),
+    ],
+)
+def test_the_first_line_names_the_failure_and_who_reports_it(tmp_path, printed, first):
+    (tmp_path / "run.log").write_text(printed)
+    assert run_logparse("diagnose", "run.log", cwd=tmp_path).stdout.splitlines()[0] == first
+
+
+def test_an_error_after_the_last_step_is_shown_with_its_line(tmp_path):
+    full = "OSError: [Errno 28] No space left on device\n"
+    (tmp_path / "run.log").write_text(megatron_log() + "[after training is done] datetime: 2025\n" + full)
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "then an error: check the last save" in shown.splitlines()[0]
+    assert f"  after it    line {len(megatron_log().splitlines()) + 2}: OSError" in shown
+    assert "error came after the last step" in run_logparse("analyze", "run.log", cwd=tmp_path).stdout
