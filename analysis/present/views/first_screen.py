@@ -213,7 +213,8 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
         return _printed_mfu(run)
-    clauses = [*_hfu(run, rate), *_unlike_formula(rate)]
+    # What holds of MFU stands before HFU.
+    clauses = []
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
         clauses.append(tr("{low} at least: document lengths unknown", low=percent(packed["low"])))
@@ -221,6 +222,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if skus and skus["metric"] == "mfu":
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
+    clauses += [*_hfu(run, rate), *_unlike_formula(rate)]
     return ScreenRow(tr("MFU"), of_tokens(run, percent_of_peak(mfu)), clauses)
 
 

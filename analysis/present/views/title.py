@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
@@ -40,7 +42,7 @@ def _extent(run: Run) -> list[str]:
     title = run.title
     tokens = of_tokens(run, tr("{n} tokens", n=big(title.tokens))) if title.tokens else ""
     short = tr("short log, no goodput") if run.short else ""
-    facts = (_mixed(run) or ending_clause(run) or _how_far(title), tokens, _when(title, run.analysis.has_clock), short)
+    facts = (_mixed(run) or ending_clause(run) or _how_far(run), tokens, _when(title, run.analysis.has_clock), short)
     return [fact for fact in facts if fact]
 
 
@@ -89,7 +91,19 @@ def _when(title: Title, by_clock: bool) -> str:
     return tr(", ").join(part for part in (begins, lasted) if part)
 
 
-def _how_far(title: Title) -> str:
+def _how_far(run: Run) -> str:
+    """The steps of the log, and that the run completed where the last steps of the plan have no line."""
+    title, ending = run.title, run.log.ending
+    text = _steps(title)
+    if not text or ending is None or ending.state != "completed":
+        return text
+    interval: Any = run.steps["iterations"].max() or 1
+    last, planned = title.last_step or 0, title.planned_steps
+    near = planned is None or last < planned < last + interval
+    return tr("{text}, completed", text=text) if near else text
+
+
+def _steps(title: Title) -> str:
     if title.last_step is None or title.first_step is None:
         return ""
     first, last = (f"{step:,}" for step in (max(title.first_step, 0), title.last_step))
