@@ -213,7 +213,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     mfu = rate["mfu"]
     if mfu is None:
         return _printed_mfu(run)
-    # What holds of MFU stands before HFU.
+    # The range of MFU comes before HFU.
     clauses = []
     fields = {note.code: note.fields for note in run.notes}
     if packed := fields.get("attention_within_documents"):
