@@ -78,17 +78,18 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
     applies only if the result is nearer than the printed figure to the first mean without the first step.
     Source: NeMo, nemo/utils/timers.py and exp_manager.py (``step_timing_kwargs``).
     """
-    window = log.settings.filter(pl.col("name") == "buffer_size")["value"]
-    if log.format.framework != "NeMo" or window.is_empty() or not 1 < int(window[0]) < len(steps):
+    printed_sizes = log.settings.filter(pl.col("name") == "buffer_size")["value"]
+    sizes = printed_sizes.cast(pl.Int64, strict=False).drop_nulls()
+    if log.format.framework != "NeMo" or sizes.is_empty() or not 1 < (window := int(sizes[0])) < len(steps):
         return steps, None
     marked = with_begins(log, steps).with_columns(start=pl.col("begins").cum_sum())
     printed, n = pl.col("elapsed_time_per_iteration_ms"), pl.int_range(1, pl.len() + 1).over("start")
     sums = n * printed
     alone = (sums - sums.shift(1)).over("start")
-    settled = printed.filter(n == int(window[0]) + 1).first().over("start")
+    settled = printed.filter(n == window + 1).first().over("start")
     each = ((pl.col("step").diff() == 1) | pl.col("begins")).all().over("start")
     nearer = (alone > 0) & ((alone - settled).abs() < (printed - settled).abs())
-    applies = each & (n > 1) & (n <= int(window[0])) & nearer
+    applies = each & (n > 1) & (n <= window) & nearer
     marked = marked.with_columns(
         pl.when(applies).then(alone).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )

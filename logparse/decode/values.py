@@ -17,9 +17,9 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": 1e-3, "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT, TINY = 2.0**53 - 1, 1e-9
-# No training ran before the first of these, or runs after the second; stamps are as of no zone.
-# With the month first, as rich prints them, and with a year of two digits.
+# Stamps with the month first, as rich prints them, and with a year of two digits.
 OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
+# No training ran before the first of these, or runs after the second; stamps are as of no zone.
 FIRST_DATE, LAST_DATE = datetime(1970, 1, 1), datetime(2200, 1, 1)
 _LAST_MILLISECOND = 7_258_118_400_000
 # Columns without a unit that count something.

@@ -2,8 +2,8 @@
 
 The bar counts the batches of training and of validation, ``Validating:`` or ``Validation DataLoader 0:`` those of one
 validation: its batches are no steps. Epochs count from 0, batches of an epoch from 1; with ``accumulate_grad_batches`` an
-update is several batches. The clock of whole seconds gives the time, or the
-moving mean of the bar where the clock gives none. CloudWatch prints ``#015`` for the carriage return in front. ``loss`` is a mean of 20 batches and is not read.
+update is several batches. The clock of whole seconds gives the time, or the moving mean of the bar where the clock gives
+none. CloudWatch prints ``#015`` for the carriage return in front. ``loss`` is a mean of 20 batches and is not read.
 
 Source: Lightning-AI/pytorch-lightning, pytorch_lightning/callbacks/progress/tqdm_progress.py of 1.5 (progress.py before), and
 logs of its issues 4225 and 14094; with ``#015`` in aws-samples/sagemaker-distributed-training-workshop#6.

@@ -122,7 +122,7 @@ def _waits(ending: Ending) -> str:
         return ""
     if ending.same_on > 1:
         return tr("{n} ranks waited for a missing rank", n=ending.same_on)
-    return tr("rank {rank} waited for a missing rank", rank=cause.rank)
+    return "" if cause.rank is None else tr("rank {rank} waited for a missing rank", rank=cause.rank)
 
 
 def _who(ending: Ending) -> str:

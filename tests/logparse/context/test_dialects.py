@@ -225,6 +225,13 @@ def test_a_timer_of_single_steps_is_taken_as_printed(parse, printed, window):
     assert meaning.notes == ()
 
 
+def test_a_buffer_without_a_number_is_no_window(parse):
+    meaning = interpret(
+        parse(nemo_log(50.0, 40.0, 36.0, 30.0, window=3).replace("buffer_size: 3", "buffer_size: null"))
+    )
+    assert meaning.steps["step_time_ms"].to_list() == pytest.approx([50_000, 40_000, 36_000, 30_000])
+
+
 # Megatron core 0.16 to 0.19: the second row holds the first iteration again.
 
 

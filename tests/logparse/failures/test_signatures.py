@@ -92,6 +92,8 @@ def test_everything_that_is_named_has_its_words(language):
     table = words(language)
     assert set(families()) | {"completed"} == table["failures"].keys()
     assert set(remedies()) <= table["remedies"].keys()
+    assert table["failures_by_remedy"].keys() <= set(remedies()) - set(families())
+    assert table["failures_by_remedy"].keys() == words("en")["failures_by_remedy"].keys()
     collects = {signature.collect for signature in signatures() if signature.collect}
     assert collects == table["collects"].keys()
 
