@@ -147,6 +147,9 @@ FORMAT = LogFormat(
     blocks=(HF_CONFIG, HF_ARGUMENTS),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
+        # Adapters are trained on samples as they are; packed ones are full, so that the most is what it was.
+        Choice("variable_seq_lengths", "True", {"peft:share": _PART}),
+        Choice("variable_seq_lengths", "True", {"loader:method": "[LD]oRA"}),
         *PREFERENCE_CHOICES,
         *algorithm_choices("recipe:stage"),
         *HF_CHOICES,

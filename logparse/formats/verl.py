@@ -31,6 +31,8 @@ FORMAT = LogFormat(
     labels={
         "timing_s/step": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "perf/throughput": Reading("logged_tokens_per_second_per_device"),
+        # Of the update of the policy alone.
+        "perf/mfu/actor": Reading("logged_mfu"),
         "perf/max_memory_allocated_gb": Reading("max_memory_allocated_bytes", scale=GIB),
         "perf/max_memory_reserved_gb": Reading("max_memory_reserved_bytes", scale=GIB),
         "actor/lr": Reading("learning_rate"),
@@ -90,7 +92,7 @@ FORMAT = LogFormat(
         Sample(
             "(TaskRunner pid=1234) step:2 - actor/entropy:0.234 - actor/pg_loss:np.float64(-0.0019) - "
             "actor/grad_norm:np.float64(0.63) - perf/max_memory_allocated_gb:np.float64(46.5) - "
-            "actor/lr:np.float64(1e-06) - timing_s/gen:101.5 - timing_s/step:216.5 - perf/throughput:766.58",
+            "actor/lr:np.float64(1e-06) - perf/mfu/actor:np.float64(0.2875) - timing_s/gen:101.5 - timing_s/step:216.5 - perf/throughput:766.58",
             {
                 "step": 2,
                 "loss": -0.0019,
@@ -98,6 +100,7 @@ FORMAT = LogFormat(
                 "max_memory_allocated_bytes": 46.5 * GIB,
                 "learning_rate": 1e-06,
                 "elapsed_time_per_iteration_ms": 216500.0,
+                "logged_mfu": 0.2875,
                 "logged_tokens_per_second_per_device": 766.58,
             },
         ),

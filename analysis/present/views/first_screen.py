@@ -58,7 +58,7 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     if clauses := missing_clauses(run):
         yield ScreenRow(tr("missing"), "", clauses, separator=" ")
     if clauses := warning_clauses(run):
-        yield ScreenRow(tr("warnings"), "", clauses)
+        yield ScreenRow(tr("warnings"), "", clauses, separator="; ")
 
 
 def quiet_line(run: Run) -> str:
@@ -232,7 +232,8 @@ def _printed_mfu(run: Run) -> ScreenRow | None:
     if printed is None:
         return None
     if of_device is None:
-        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log")])
+        of_update = [tr("of the policy update alone")] if _generates(run) else []
+        return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log"), *of_update])
     by_other = tr("by a peak of {peak}", peak=three(of_device.printed_peak))
     if of_device.value is None or of_device.peak is None:
         return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log"), by_other])
@@ -265,8 +266,12 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 def _has_goodput(run: Run) -> bool:
     """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
-    generates = run.analysis.computation.shape.mixed_step == ROLLOUTS
-    return run.analysis.goodput is not None and not run.short and not generates
+    return run.analysis.goodput is not None and not run.short and not _generates(run)
+
+
+def _generates(run: Run) -> bool:
+    """Whether a step of the run generates text too, as in reinforcement learning."""
+    return run.analysis.computation.shape.mixed_step == ROLLOUTS
 
 
 def _lost(run: Run) -> Iterator[ScreenRow]:

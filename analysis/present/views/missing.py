@@ -52,7 +52,7 @@ def missing_clauses(run: Run) -> list[str]:
         return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
     if _known_rate(run)["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
         return [_no_time(run)]
-    uncounted = [tr("MFU"), tr("HFU")] if any(code in notes for code in NOT_COUNTED) else []
+    uncounted = [tr("MFU"), tr("computed MFU"), tr("HFU")] if any(code in notes for code in NOT_COUNTED) else []
     if "layers_not_counted" in notes:
         uncounted = [tr("TFLOP/s"), *uncounted]
     given = [figure for figure in figures if figure not in uncounted]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.places import places_of
-from analysis.present.views.printed_rates import TFLOPS
+from analysis.present.views.printed_rates import TFLOPS, TOKENS
 from analysis.present.words import clause, say, short_cause
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
@@ -114,9 +114,10 @@ def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
     return Sentence(text, note.level, places=places_of(note, sources))
 
 
-def _of_no_rate(note: Note) -> bool:
-    """Whether a note on the rates is of a run without a rate, of which another row says so."""
-    return note.code == "no_row_counts" and not note.fields["instead"]
+def _of_no_rate(note: Note, run: Run) -> bool:
+    """Whether a note on the rates is of a run without a rate, or of one mean, of which another row says so."""
+    one_mean = any(other.code == "time_by_rate_of_run" for other in run.notes)
+    return note.code == "no_row_counts" and (one_mean or not note.fields["instead"])
 
 
 def _of_no_peak(note: Note, run: Run) -> bool:
@@ -126,11 +127,18 @@ def _of_no_peak(note: Note, run: Run) -> bool:
     return note.code in ("number_type_assumed", "other_peak_figures") and not shown
 
 
+def _of_no_tokens(note: Note, run: Run) -> bool:
+    """Whether a note on the length of samples is of a run of which no count of tokens is shown."""
+    rates = (run.analysis.rate(name)[TOKENS] for name in ("steady", "all_steps"))
+    return note.code == "lengths_vary" and all(rate is None for rate in rates)
+
+
 def own_warnings(run: Run) -> list[str]:
     """A clause for each warning of which no other row of the first screen speaks, ranked."""
     named = NAMED_ELSEWHERE | broken_by(run.checks)
     ranked = (note for note in ranked_warnings(run) if note.code not in named)
-    own = (note for note in ranked if not _of_no_rate(note) and not _of_no_peak(note, run))
+    unseen = (_of_no_rate, _of_no_peak, _of_no_tokens)
+    own = (note for note in ranked if not any(is_of(note, run) for is_of in unseen))
     return list(dict.fromkeys(_clause(note, run) for note in own))
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.metrics import IMPOSSIBLE
-from analysis.present.numbers import percent
+from analysis.present.numbers import percent, step_time
+from logparse.findings import Note
 from logparse.language import current_language, msg, some, tr
 
 # By seconds of a unit and of the next smaller one.
@@ -104,6 +105,12 @@ def of_peak(share: float, digits: int = 1) -> str:
     return percent(share, digits) + (IMPOSSIBLE if not -NO_SHARE <= share <= 1 else "")
 
 
+def _course(levels: Sequence[Note]) -> str:
+    """The step times of two levels, one after the other; empty of more."""
+    times = [step_time(level.fields["ms"]) for level in levels]
+    return tr(": {before}, then {after}", before=times[0], after=times[1]) if len(times) == 2 else ""
+
+
 # Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
 TRANSLATED = (
     msg("rollouts"),
@@ -137,6 +144,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "of_peak": of_peak,
     "of_peak2": lambda share: of_peak(share, 2),
     "peak_of": lambda device: tr(" ({name})", name=device) if device else "",
+    "course": _course,
     # What is computed where no step has settled; nothing where no update was kept.
     "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
     "gb": lambda size: f"{size / 1e9:,.2f}",

@@ -149,3 +149,37 @@ def test_settings_of_a_model_without_a_name_are_asked_for_by_their_own_flags(tmp
     flags = ["--gated-linear-unit/--no-gated-linear-unit", "--num-query-groups"]
     assert sorted(shown.split(": pass ")[1].split()) == flags
     assert "MFU" in screen(tmp_path, log, "--hw", "910b3", "--gated-linear-unit", "--num-query-groups", "32")
+
+
+def test_the_mfu_that_verl_prints_is_of_the_update_and_no_flag_is_asked_for_another(tmp_path):
+    line = WHOLE.replace("perf/throughput", "perf/mfu/actor:0.288 - perf/throughput")
+    shown = screen(tmp_path, "".join(line.format(step=step, seconds=98.6) for step in range(1, 9)))
+    assert shown["MFU"] == "28.8 %     printed by the log, of the policy update alone"
+    assert shown["missing"].endswith("TFLOP/s, computed MFU: no formula counts rollouts")
+
+
+def test_two_levels_of_the_step_time_are_both_on_the_screen(tmp_path):
+    shown = screen(tmp_path, steps([1000.0] * 40 + [1500.0] * 40), "--hw", "910b3")
+    assert "the step time changes by 50 %: 1.00 s, then 1.50 s" in shown["warnings"]
+
+
+def adapters(*lines):
+    rows = (
+        f"{{'loss': 2.3, 'grad_norm': 1.2, 'learning_rate': 4.9e-05, 'epoch': 0.{step}}}\n"
+        f" {step}0%|██        | {step}/10 [00:{2 * step:02}<00:10,  2.00s/it]\n"
+        for step in range(1, 10)
+    )
+    return "".join((*lines, "  Num Epochs = 1\n  Total train batch size (w. parallel) = 8\n", *rows))
+
+
+def test_adapters_are_trained_on_samples_of_any_length(tmp_path):
+    trained = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: {share}\n"
+    options = ("--seq-length", "2048", "--world-size", "1")
+    part = screen(tmp_path, adapters(trained.format(share="0.2643")), *options)
+    assert part["throughput"].startswith("at most 8,190 tokens/s/p")
+    assert "samples differ in length" in part["warnings"]
+    whole = screen(tmp_path, adapters(trained.format(share="100.0000")), *options)
+    assert whole["throughput"].startswith("8,190 tokens/s/p")
+    # Without a count of tokens no figure is an upper bound.
+    shown = screen(tmp_path, adapters(trained.format(share="0.2643")))
+    assert "samples differ" not in shown.get("warnings", "")

@@ -328,11 +328,14 @@ def fields(template: str) -> set[tuple[str, str]]:
     }
 
 
+LEVELS = [info("level_of_pace", first=step, last=step + 9, ms=1000.0 + step) for step in (1, 11)]
+
+
 def value_for(form: str) -> Any:
     """A value that a field of this form takes: a code of the table, or of some values the first that fits."""
     if form in words("en"):
         return next(iter(words("en")[form]))
-    return next(value for value in (7, ["A3"], "A3", datetime(2026, 3, 1), [[1, 2]]) if takes(form, value))
+    return next(value for value in (7, ["A3"], "A3", datetime(2026, 3, 1), [[1, 2]], LEVELS) if takes(form, value))
 
 
 def takes(form: str, value: Any) -> bool:
