@@ -107,8 +107,10 @@ def of_peak(share: float, digits: int = 1) -> str:
 
 def _course(levels: Sequence[Note]) -> str:
     """The step times of two levels, one after the other; empty of more."""
-    times = [step_time(level.fields["ms"]) for level in levels]
-    return tr(": {before}, then {after}", before=times[0], after=times[1]) if len(times) == 2 else ""
+    if len(levels) != 2:
+        return ""
+    before, after = (step_time(level.fields["ms"]) for level in levels)
+    return tr(": {before}, then {after}", before=before, after=after)
 
 
 # Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
