@@ -5,6 +5,7 @@ loss and learning rate are there, with those of the step before: they are not re
 """
 
 from logparse.formats._base import Choice, Companion, LogFormat, Name, Sample, SettingSentence
+from logparse.formats._deepspeed import SKIPPED_UPDATES
 
 _TOTAL = "Total train batch size"
 
@@ -23,7 +24,10 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     redrawn=True,
-    companions=(Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),),
+    companions=(
+        Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
+        SKIPPED_UPDATES,
+    ),
     sentences=(
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),

@@ -7,6 +7,7 @@ Source: huggingface/transformers 4.x and 5.x, src/transformers/trainer_callback.
 """
 
 from logparse.formats._base import BAR_RATE, LogFormat, Sample
+from logparse.formats._deepspeed import SKIPPED_UPDATES
 from logparse.formats.hf_trainer import FORMAT as DICTS
 
 FORMAT = LogFormat(
@@ -28,7 +29,10 @@ FORMAT = LogFormat(
     required=("step",),
     redrawn=True,
     longest_plan=True,
-    companions=tuple(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
+    companions=(
+        *(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
+        SKIPPED_UPDATES,
+    ),
     records=DICTS.records,
     blocks=DICTS.blocks,
     sentences=DICTS.sentences,

@@ -15,6 +15,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
+from logparse.formats._deepspeed import SKIPPED_UPDATES
 from logparse.formats._hf_arguments import HF_ARGUMENT_CHOICES, HF_ARGUMENT_SENTENCES, HF_ARGUMENTS
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
@@ -65,12 +66,18 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
     required=("step", "loss"),
-    companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"),),
-    records=tuple(
-        Record(
-            "evaluations", f"{quote}eval_loss{quote}: ", rf"{quote}eval_loss{quote}: '?(?P<loss>{NUMBER})", fixed=_EVAL
-        )
-        for quote in "'\""
+    companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"), SKIPPED_UPDATES),
+    records=(
+        *(
+            Record("evaluations", f"{q}eval_loss{q}: ", rf"{q}eval_loss{q}: '?(?P<loss>{NUMBER})", fixed=_EVAL)
+            for q in "'\""
+        ),
+        *(
+            Record(
+                "timers", f"{q}eval_runtime{q}: ", rf"{q}(?P<name>eval_runtime){q}: '?(?P<max_ms>{NUMBER})", scale=1000
+            )
+            for q in "'\""
+        ),
     ),
     sentences=(
         *SUMMARY,
