@@ -86,7 +86,7 @@ def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, un
 
 def printed_after(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     """Parts of the pause after the last row of a start, of which no line has a stamp, as far as its time is printed."""
-    step = start["step"][-1]
+    step = start.select(pl.col("step").last()).item()
     printed = {SAVES: pauses.save_seconds.get(step), EVALUATION: pauses.evaluation_seconds.get(step)}
     return {part: seconds for part, seconds in printed.items() if seconds is not None}
 

@@ -87,7 +87,7 @@ def break_down_time(
     in_lines = float(rows["time_ms"].sum()) / 1000
     wall = (clock or read_clock(steps, events)).seconds
     parts = _inside(rows, pauses)
-    behind = {} if wall is not None or steps.is_empty() else printed_after(rows.filter(OF_THE_RUN), pauses)
+    behind = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
     total = (in_lines if wall is None else max(wall, in_lines)) + sum(behind.values())
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None

@@ -6,7 +6,7 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
-from logparse.formats._deepspeed import SKIPPED_UPDATES
+from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._hf_arguments import (
     HF_ARGUMENT_CHOICES,
     HF_ARGUMENT_NAMES,
@@ -170,7 +170,7 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
-            " 19%|█▉        | 19/100 [00:40<02:51,  2.10s/it]\r{'loss': 2.3456, 'grad_norm': 1.2, "
+            SKIPPED_UPDATE + " 19%|█▉        | 19/100 [00:40<02:51,  2.10s/it]\r{'loss': 2.3456, 'grad_norm': 1.2, "
             "'learning_rate': 4.9e-05, 'epoch': 0.4}\n"
             " 20%|██        | 20/100 [00:42<02:48,  2.10s/it]\r 21%|██        | 21/100 [00:44<02:46,  1.01it/s]",
             {
@@ -181,6 +181,7 @@ FORMAT = LogFormat(
                 "learning_rate": 4.9e-05,
                 "epochs_done": 0.4,
                 "runtime_seconds": 42.0,
+                "skipped_iterations": 1,
             },
         ),
         Sample(

@@ -58,7 +58,7 @@ def test_a_row_after_rows_without_a_time_holds_their_evaluations(tmp_path):
     assert run.analysis.rate("steady")["step_time_ms"] == pytest.approx(1300, rel=0.03)
 
 
-OVERFLOW = "[loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\n"
+OVERFLOW = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\n"
 OF_EVALUATION = "100%|#####| 30/30 [00:29<00:00,  1.00it/s]\n"
 
 
