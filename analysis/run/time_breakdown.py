@@ -87,8 +87,8 @@ def break_down_time(
     in_lines = float(rows["time_ms"].sum()) / 1000
     wall = (clock or read_clock(steps, events)).seconds
     parts = _inside(rows, pauses)
-    behind = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
-    total = (in_lines if wall is None else max(wall, in_lines)) + sum(behind.values())
+    at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
+    total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
         outside = {START_UP: loop.start_up} if loop else _outside(rows, events, pauses, _trial_begins(steps))
@@ -99,7 +99,7 @@ def break_down_time(
         room = total - in_lines - sum(outside.values())
         parts[USEFUL] += min(max(room, 0.0), untimed_seconds(steps))
     if parts:
-        _add(parts, [behind])
+        _add(parts, [at_end])
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
     shares = [
         {"part": part, "seconds": seconds, "share": seconds / total if total else None}
