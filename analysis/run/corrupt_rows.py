@@ -69,12 +69,16 @@ def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
 
 
 def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
-    """A clock outside its neighbours, which are in order; at an end of a file, over ``rest`` from its one neighbour."""
+    """A clock outside its neighbours, which are in order; at an end of a file, over ``rest`` from its one neighbour.
+
+    Of two clocks alone none is known to be the wrong one.
+    """
     stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
     before, after = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
     begin, end = before.fill_null(after - longest), after.fill_null(before + longest)
     outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
-    return ((begin <= end) & outside).fill_null(False)
+    several = pl.len().over("source") > 2
+    return ((begin <= end) & outside & several).fill_null(False)
 
 
 def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:

@@ -84,6 +84,13 @@ def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, un
     return share_out(seconds, step, step + 1, pauses, partial(_stamped_save, events, stamp, end)) if seconds > 0 else {}
 
 
+def printed_after(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
+    """Parts of the pause after the last row of a start, of which no line has a stamp, as far as its time is printed."""
+    step = start.select(pl.col("step").last()).item()
+    printed = {SAVES: pauses.save_seconds.get(step), EVALUATION: pauses.evaluation_seconds.get(step)}
+    return {part: seconds for part, seconds in printed.items() if seconds is not None}
+
+
 def _stamped_save(events: pl.DataFrame, begin: datetime, end: datetime) -> float | None:
     """Seconds from the first line that begins a save to the last that ends one; None where one has no stamp there."""
     there = events.filter(pl.col("timestamp").is_between(begin, end))

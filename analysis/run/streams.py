@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from analysis.run.corrupt_rows import LONGEST_REST
 from logparse.findings import Note, warning
 
 # A stream has at least so many rows, and streams take turns at least so often.
@@ -149,22 +150,34 @@ def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[MixedRun]:
 def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
     """The trainings of one file that follow each other, where each but the last did all its planned steps.
 
-    Where no line prints a plan, the trainings are complete if all of them end at the same step.
+    Where no line prints a plan, the trainings are complete if all of them end at the same step. Rows further apart than
+    a job rests, with no start between, are of two trainings too.
     """
-    if steps["source"].n_unique() != 1 or steps["lineage"].drop_nulls().n_unique() < 2:
+    if steps["source"].n_unique() != 1:
         return []
     own = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
-    parts = own.group_by("lineage", maintain_order=True).agg(
+    stamp = pl.col("timestamp").forward_fill()
+    rested = (stamp.diff() > LONGEST_REST) & (pl.col("segment") == pl.col("segment").shift(1))
+    apart = own.with_columns(lineage=rested.fill_null(value=False).cum_sum())
+    if apart["lineage"].n_unique() > 1:
+        return _runs_of(_by_lineage(apart))
+    parts = _by_lineage(own)
+    same_end = parts["planned"].is_null().all() and parts["last"].n_unique() == 1
+    finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
+    return _runs_of(parts) if len(parts) > 1 and (same_end or finished.all()) else []
+
+
+def _by_lineage(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by("lineage", maintain_order=True).agg(
         "at",
         pl.col("source").first(),
         first=pl.col("step").min(),
         last=pl.col("step").max(),
         planned=pl.col("train_steps").max(),
     )
-    same_end = parts["planned"].is_null().all() and parts["last"].n_unique() == 1
-    finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
-    if not (same_end or finished.all()):
-        return []
+
+
+def _runs_of(parts: pl.DataFrame) -> list[MixedRun]:
     read = parts.select("source", "at", "first", "last").iter_rows()
     return [MixedRun(source, tuple(at), first, last) for source, at, first, last in read]
 

@@ -19,6 +19,7 @@ from analysis.run.exclusion_reasons import (
     HOLDS_PAUSE,
     HOLDS_SAVE,
     NAN,
+    OF_THE_RUN,
     OTHER_JOB,
     REPLAYED,
     SKIPPED,
@@ -36,6 +37,7 @@ from analysis.run.pause_times import (
     after_the_last,
     between_lines,
     holds,
+    printed_after,
     share_out,
 )
 from analysis.run.unprinted_steps import last_saved, unprinted_seconds
@@ -85,7 +87,8 @@ def break_down_time(
     in_lines = float(rows["time_ms"].sum()) / 1000
     wall = (clock or read_clock(steps, events)).seconds
     parts = _inside(rows, pauses)
-    total = in_lines if wall is None else max(wall, in_lines)
+    at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
+    total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
         outside = {START_UP: loop.start_up} if loop else _outside(rows, events, pauses, _trial_begins(steps))
@@ -96,6 +99,7 @@ def break_down_time(
         room = total - in_lines - sum(outside.values())
         parts[USEFUL] += min(max(room, 0.0), untimed_seconds(steps))
     if parts:
+        _add(parts, [at_end])
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
     shares = [
         {"part": part, "seconds": seconds, "share": seconds / total if total else None}
@@ -195,7 +199,7 @@ def _less(held: dict[str, float], seconds: float) -> dict[str, float]:
 def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:
     for held in paused:
         for part, seconds in held.items():
-            parts[part + BETWEEN] += seconds
+            parts[part + BETWEEN] = parts.get(part + BETWEEN, 0.0) + seconds
 
 
 def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> Any:

@@ -6,6 +6,7 @@ Comes in: a ParsedLog and its steps with ``step_time_ms``. Goes out: the steps c
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -25,23 +26,54 @@ def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), note
 
 
-def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
-    """MindSpeed-MM's example of DeepSeek-OCR2 prints the mean time of all steps since the start, in hundredths of a ms.
+@dataclass(frozen=True)
+class MeanSinceStart:
+    """A format that prints the mean since the start: ``left_out`` of the steps up to ``step`` are not in it.
 
-    A step took its mean times its number, less that of the row before; the rounding grows with the number.
+    ``open_ms`` is what rounding leaves open of a printed mean. ``resumed``: the means of a start from a checkpoint hold
+    none of the steps before it; else where it began is unknown, and they stay as they are.
     """
-    if log.format.name != "mindspeed-mm-ocr":
+
+    left_out: int
+    open_ms: float
+    resumed: bool
+
+
+# Detectron2's timer, which LiBai took over, begins with the third step; iterations count from 0.
+MEANS_SINCE_START = {
+    "mindspeed-mm-ocr": MeanSinceStart(0, 0.005, resumed=True),
+    "libai": MeanSinceStart(1, 0.05, resumed=False),
+}
+# A difference that rounding leaves more open is no better than the mean.
+COARSE_DIFFERENCE = 0.02
+
+
+def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """Take apart the mean time of all steps since the start: MindSpeed-MM's example of DeepSeek-OCR2, LiBai.
+
+    A row took its mean times the steps in it, less that of the row before; the rounding grows with their number.
+    """
+    how = MEANS_SINCE_START.get(log.format.name)
+    if how is None:
         return steps, None
     marked = with_begins(log, steps)
-    step, since_start = pl.col("step"), pl.col("step") * pl.col("elapsed_time_per_iteration_ms")
-    of_start = pl.col("begins").cum_sum()
-    before, reached = (value.shift(1).over(of_start) for value in (step, since_start))
-    # The clock of a start from a checkpoint does not include the steps before it.
-    own = (since_start - reached) / (step - before)
-    alone = pl.when(step == 1).then(since_start)
-    open_ms = 0.005 * (step + before.fill_null(0)) / (step - before.fill_null(0))
-    taken = marked.with_columns(step_time_ms=pl.coalesce(own, alone), time_resolution_ms=open_ms).drop("begins")
-    return taken, info("means_taken_apart")
+    step, of_start = pl.col("step"), pl.col("begins").cum_sum()
+    n = step - how.left_out
+    since_start = n * pl.col("elapsed_time_per_iteration_ms")
+    before, reached = (value.shift(1).over(of_start) for value in (n, since_start))
+    own = (since_start - reached) / (n - before)
+    open_ms = how.open_ms * (n + before.fill_null(0)) / (n - before.fill_null(0))
+    if how.resumed:
+        # The clock of a start from a checkpoint does not include the steps before it.
+        times = [pl.coalesce(own, pl.when(step == 1).then(since_start)), open_ms]
+    else:
+        begun = step.first().over(of_start) <= step.diff().median().over(of_start)
+        fine = begun & (open_ms <= COARSE_DIFFERENCE * own)
+        times = [pl.when(fine).then(own).otherwise("step_time_ms"), pl.when(fine).then(open_ms)]
+    names = ("step_time_ms", "time_resolution_ms")
+    taken = marked.with_columns(time.alias(name) for name, time in zip(names, times, strict=True))
+    applied = taken["time_resolution_ms"].is_not_null().any()
+    return taken.drop("begins"), info("means_taken_apart") if applied else None
 
 
 def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:

@@ -217,12 +217,15 @@ def _by_clock(
 ) -> FoundTimes | None:
     """Times by a ``clock`` with a resolution of ``unit`` seconds; None where it gives none.
 
-    Each step counts once, however many ranks print it. ``zero``: where the clock is 0.
+    Each step counts once, however many ranks print it. ``zero``: where the clock is 0. Rows without a clock share the
+    mean of those around them.
     """
     names = ("start", "step", "epoch", "step_in_epoch")
     read = rows.select(*names, clock=clock.cast(pl.Float64)).with_row_index("at")
-    once = read.drop_nulls(["step", "clock"]).unique(["start", "step"], keep="first", maintain_order=True)
-    if len(once) < 2:
+    first = pl.col("clock").drop_nulls().first().over("start", "step")
+    known = read.drop_nulls("step").with_columns(clock=first)
+    once = known.unique(["start", "step"], keep="first", maintain_order=True)
+    if once["clock"].count() < 2:
         return None
     parts = _with_zeros(once, zero).partition_by("part", maintain_order=True)
     timed = pl.concat(_of_part(part, unit) for part in parts)
@@ -252,7 +255,7 @@ def _of_part(rows: pl.DataFrame, unit: float) -> pl.DataFrame:
     """The steps of one part with their times; where the clock is coarse, rows share the mean of a long enough span."""
     begun = _beginning(rows)
     rows = pl.concat([begun, rows])
-    ends = pl.Series(_ends(rows["clock"].to_list(), _least_span(rows["clock"], unit)))
+    ends = pl.Series(_ends_of_known(rows["clock"], unit), dtype=pl.Boolean)
     marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
     spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
     spanned = marked.join(spans, on="end", how="left", maintain_order="left")
@@ -260,6 +263,15 @@ def _of_part(rows: pl.DataFrame, unit: float) -> pl.DataFrame:
     times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
     timed = spanned.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
     return timed.slice(len(begun))
+
+
+def _ends_of_known(clock: pl.Series, unit: float) -> list[bool]:
+    """Which rows end a span; none of those without a clock."""
+    known = clock.drop_nulls()
+    if known.is_empty():
+        return [False] * len(clock)
+    ends = iter(_ends(known.to_list(), _least_span(known, unit)))
+    return [there and next(ends) for there in clock.is_not_null()]
 
 
 def _least_span(clock: pl.Series, unit: float) -> float:

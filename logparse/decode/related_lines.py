@@ -58,6 +58,8 @@ def join_companions(rows: pl.DataFrame, related: pl.DataFrame, companion: Compan
     """
     if companion.belongs_to == "sum":
         return _with_sums(rows, related, group_names(companion.pattern))
+    if companion.belongs_to == "count":
+        return _with_counts(rows, related, group_names(companion.pattern))
     names = group_names(companion.pattern)
     if companion.belongs_to == "file":
         related = related.sort("line_number").unique("source", keep="first", maintain_order=True)
@@ -151,6 +153,21 @@ def _with_sums(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> p
         pl.when(there).then(pl.col(name).sum()).alias(name) for name, there in whole.items()
     )
     return with_others(rows, sums, "sum")
+
+
+def _with_counts(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Complete each step line with the number of ``related`` lines since the step line before it, of the same file.
+
+    Where there are none in the whole log, the numbers are unknown: it may be one that does not print them.
+    """
+    if related.is_empty():
+        return with_others(rows, pl.DataFrame(schema={"row": pl.UInt32, **dict.fromkeys(names, pl.Float64)}), "count")
+    places = rows.select("source", "line_number").with_row_index("row").sort("line_number")
+    lines = related.sort("line_number").select("source", "line_number")
+    mine = lines.join_asof(places, on="line_number", by="source", strategy="forward", check_sortedness=False)
+    counts = places.select("row").join(mine.drop_nulls("row").group_by("row").len(), on="row", how="left")
+    number = pl.col("len").fill_null(0).cast(pl.Float64)
+    return with_others(rows, counts.select("row", *(number.alias(name) for name in names)), "count")
 
 
 def _belongs(companion: Companion) -> pl.Expr:

@@ -1,6 +1,6 @@
 """What both DeepSpeed engines print about the run: the dump of its configuration, timers, checkpoints, profiles."""
 
-from logparse.formats._base import Block, Choice, Name, Record, SettingSentence
+from logparse.formats._base import Block, Choice, Companion, Name, Record, SettingSentence
 
 _VALUE = r"(?:\.+ )?\s?"
 
@@ -38,6 +38,13 @@ RECORDS = (
     ),
     Record("events", "DeepSpeed info: version", r"DeepSpeed info: version=", fixed={"kind": "process starts"}),
 )
+
+# Of the step that follows, where the trainer prints none of it. Only rank 0 prints it.
+SKIPPED_UPDATES = Companion(
+    "Attempted loss scale: ", r"OVERFLOW! Rank (?P<skipped_iterations>0) Skipping step\.", belongs_to="count"
+)
+
+SKIPPED_UPDATE = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768\n"
 
 BLOCKS = (
     Block(

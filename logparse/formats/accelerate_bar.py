@@ -5,6 +5,7 @@ loss and learning rate are there, with those of the step before: they are not re
 """
 
 from logparse.formats._base import Choice, Companion, LogFormat, Name, Sample, SettingSentence
+from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 
 _TOTAL = "Total train batch size"
 
@@ -23,7 +24,10 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     redrawn=True,
-    companions=(Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),),
+    companions=(
+        Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="file"),
+        SKIPPED_UPDATES,
+    ),
     sentences=(
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         SettingSentence("banner", "Gradient Accumulation", r"Gradient Accumulation steps = (?P<num_microbatches>\d+)"),
@@ -42,8 +46,15 @@ FORMAT = LogFormat(
     samples=(
         Sample(
             "  Total train batch size (w. parallel, distributed & accumulation) = 32\n"
-            "Steps:   2%|▏         | 20/1000 [01:23<1:08:06,  4.17s/it, lr=1e-5, step_loss=0.0734]",
-            {"step": 20, "train_steps": 1000, "runtime_seconds": 83.0, "global_batch_size": 32},
+            + SKIPPED_UPDATE
+            + "Steps:   2%|▏         | 20/1000 [01:23<1:08:06,  4.17s/it, lr=1e-5, step_loss=0.0734]",
+            {
+                "step": 20,
+                "train_steps": 1000,
+                "runtime_seconds": 83.0,
+                "global_batch_size": 32,
+                "skipped_iterations": 1,
+            },
         ),
         Sample(
             "Epoch 1/40, Steps:   2%|▏         | 160/7600 [37:37<20:46:10, 10.05s/it, grad_absmax=0.000186, lr=9.89e-5]",

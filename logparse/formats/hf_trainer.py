@@ -6,6 +6,7 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._hf_arguments import (
     HF_ARGUMENT_CHOICES,
     HF_ARGUMENT_NAMES,
@@ -71,8 +72,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r"[^/]+/.*", r"\w+_MB", r"\w*(?:loss|reward|accuracy|token_acc)\w*"),
     required=("step", "loss"),
     companions=(
-        Companion("it/s", BAR, belongs_to="behind"),
-        Companion("s/it", BAR, belongs_to="behind"),
+        Companion("%|", BAR, belongs_to="behind"),
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="banner"),
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="banner"),
         # With --max_steps and a data set without a length it is the largest integer: no number of epochs.
@@ -91,6 +91,7 @@ FORMAT = LogFormat(
         Companion(
             "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="banner"
         ),
+        SKIPPED_UPDATES,
         Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="banner"),
         Companion(
             "Total optimization steps", r"Total optimization steps = (?P<train_steps>[\d,]+)", belongs_to="banner"
@@ -114,6 +115,7 @@ FORMAT = LogFormat(
             fixed={"kind": "save starts"},
         ),
         Record("evaluations", "'eval_loss'", rf"'eval_loss': '?(?P<loss>{NUMBER})", fixed={"dataset": "eval"}),
+        Record("timers", "'eval_runtime'", rf"'(?P<name>eval_runtime)': '?(?P<max_ms>{NUMBER})", scale=1000),
         # Without a loss, where only metrics are computed.
         Record("evaluations", "{'eval_runtime'", r"\{'eval_runtime': ", fixed={"dataset": "eval"}),
     ),
@@ -171,7 +173,7 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
-            " 19%|█▉        | 19/100 [00:40<02:51,  2.10s/it]\r{'loss': 2.3456, 'grad_norm': 1.2, "
+            SKIPPED_UPDATE + " 19%|█▉        | 19/100 [00:40<02:51,  2.10s/it]\r{'loss': 2.3456, 'grad_norm': 1.2, "
             "'learning_rate': 4.9e-05, 'epoch': 0.4}\n"
             " 20%|██        | 20/100 [00:42<02:48,  2.10s/it]\r 21%|██        | 21/100 [00:44<02:46,  1.01it/s]",
             {
@@ -182,6 +184,7 @@ FORMAT = LogFormat(
                 "learning_rate": 4.9e-05,
                 "epochs_done": 0.4,
                 "runtime_seconds": 42.0,
+                "skipped_iterations": 1,
             },
         ),
         Sample(

@@ -7,6 +7,7 @@ Source: huggingface/transformers 4.x and 5.x, src/transformers/trainer_callback.
 """
 
 from logparse.formats._base import BAR_RATE, LogFormat, Sample
+from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats.hf_trainer import FORMAT as DICTS
 
 FORMAT = LogFormat(
@@ -28,7 +29,10 @@ FORMAT = LogFormat(
     required=("step",),
     redrawn=True,
     longest_plan=True,
-    companions=tuple(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
+    companions=(
+        *(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
+        SKIPPED_UPDATES,
+    ),
     records=DICTS.records,
     blocks=DICTS.blocks,
     sentences=DICTS.sentences,
@@ -37,14 +41,14 @@ FORMAT = LogFormat(
     samples=(
         Sample(
             "[INFO|trainer.py:2438] 2025-08-08 07:25:52,030 >>   Total train batch size (w. parallel, distributed & "
-            "accumulation) = 64\n"
-            "  0%|          | 1/352 [04:50<28:17:51, 290.23s/it]",
+            "accumulation) = 64\n" + SKIPPED_UPDATE + "  0%|          | 1/352 [04:50<28:17:51, 290.23s/it]",
             {
                 "step": 1,
                 "train_steps": 352,
                 "runtime_seconds": 290.0,
                 "logged_seconds_per_step": 290.23,
                 "global_batch_size": 64,
+                "skipped_iterations": 1,
             },
         ),
         Sample(

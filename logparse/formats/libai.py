@@ -1,7 +1,7 @@
 """LiBai (OneFlow): one line per so many steps, ``iteration: 19/10000  consumed_samples: 80  ... time: 7.5187 s/iter``.
 
-Iterations count from 0. ``time`` is the mean since the third step, so that a slow step is seen little; its stamps have no
-year and are not read. ``total_throughput`` is of all devices, by that time.
+Iterations count from 0. ``time`` is the mean since the third step; ``context.corrections`` takes it apart. Its stamps
+have no year and are not read. ``total_throughput`` is of all devices, by that mean.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample

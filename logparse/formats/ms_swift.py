@@ -15,6 +15,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
+from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._hf_arguments import HF_ARGUMENT_CHOICES, HF_ARGUMENT_SENTENCES, HF_ARGUMENTS
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
@@ -65,12 +66,18 @@ FORMAT = LogFormat(
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
     required=("step", "loss"),
-    companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"),),
-    records=tuple(
-        Record(
-            "evaluations", f"{quote}eval_loss{quote}: ", rf"{quote}eval_loss{quote}: '?(?P<loss>{NUMBER})", fixed=_EVAL
-        )
-        for quote in "'\""
+    companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"), SKIPPED_UPDATES),
+    records=(
+        *(
+            Record("evaluations", f"{q}eval_loss{q}: ", rf"{q}eval_loss{q}: '?(?P<loss>{NUMBER})", fixed=_EVAL)
+            for q in "'\""
+        ),
+        *(
+            Record(
+                "timers", f"{q}eval_runtime{q}: ", rf"{q}(?P<name>eval_runtime){q}: '?(?P<max_ms>{NUMBER})", scale=1000
+            )
+            for q in "'\""
+        ),
     ),
     sentences=(
         *SUMMARY,
@@ -118,12 +125,14 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
-            "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "
+            SKIPPED_UPDATE
+            + "{'loss': '2.714', 'grad_norm': '69', 'learning_rate': '8e-08', 'token_acc': '0.5344', 'epoch': '0.0004', "
             "'global_step/max_steps': '2/2353', 'elapsed_time': '1h 0m 8s', 'remaining_time': '2h 33m 26s', "
             "'tokens_per_gpu_per_sec': '276.6', 'tokens_global_per_sec': '2212', 'tokens_this_step': 2166, "
             "'memory(GiB)': '64.5', 'train_speed(s/it)': '3.916'}\n"
             "Train:   0%|          | 2/2353 [1:00:08<12:33:26, 20.04s/it]",
             {
+                "skipped_iterations": 1,
                 "step": 2,
                 "train_steps": 2353,
                 "loss": 2.714,

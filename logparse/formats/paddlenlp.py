@@ -5,6 +5,7 @@ per second are those of one step and one device, and the TFLOP/s are divided by 
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
 
 GIB = float(2**30)
@@ -48,6 +49,7 @@ FORMAT = LogFormat(
     ),
     records=(
         Record("evaluations", "eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
+        Record("timers", "eval_runtime: ", rf"(?P<name>eval_runtime): (?P<max_ms>{NUMBER})", scale=1000),
         Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
         Record("events", "Training completed", r"Training completed", fixed={"kind": "training ends"}),
         Record(
@@ -72,7 +74,9 @@ FORMAT = LogFormat(
             )
         ),
     ),
+    blocks=(HF_CONFIG,),
     names=(
+        *HF_NAMES,
         Name("global_batch_size", "banner:global_batch_size"),
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("world_size", "arguments:world_size"),
@@ -83,6 +87,7 @@ FORMAT = LogFormat(
     choices=(
         Choice("precision", "bf16", {"arguments:bf16": "True"}),
         *PREFERENCE_CHOICES,
+        *HF_CHOICES,
     ),
     samples=(
         Sample(

@@ -30,11 +30,14 @@ def _alone(plan: Plan) -> Plan:
 
 
 def _in_turns(texts: list[str], chance: random.Random) -> str:
-    """The lines of several texts, now of one and now of another."""
+    """The lines of several texts, now of one and now of another, so that all are at work until near the end.
+
+    Those that hardly overlap take no turns, but follow each other.
+    """
     left = [text.splitlines() for text in texts]
     mixed = []
     while any(left):
-        own = chance.choice([lines for lines in left if lines])
+        (own,) = chance.choices(left, weights=[len(lines) for lines in left])
         for _ in range(chance.randint(1, 3)):
             mixed += own[:1]
             del own[:1]

@@ -1,8 +1,10 @@
 """The ends of a log: how far a run came, how long it took, whether it is one run."""
 
+from datetime import timedelta
+
 import pytest
 from helpers import megatron_line
-from runs import WORLD
+from runs import BEGIN, WORLD
 
 from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.options import RunOptions
@@ -120,6 +122,18 @@ def test_trainings_in_turn_at_other_intervals_are_not_mixed(tmp_path):
     assert "runs_mixed" not in codes(analyze_logs([str(path)], RunOptions()))
     parts = analyze_parts([str(path)], RunOptions(), mixed_too=True)
     assert [(run.steps["step"].min(), len(run.steps)) for run in parts] == [(100, 10), (100, 10), (1, 1000)]
+
+
+@pytest.mark.parametrize(("each", "days", "runs"), [(1, 150, 2), (3, 150, 2), (3, 20, 1)])
+def test_rows_that_are_months_apart_without_a_start_are_of_two_runs(tmp_path, each, days, runs):
+    stamps = [BEGIN + timedelta(seconds=n) for n in range(each)]
+    stamps += [stamp + timedelta(days=days) for stamp in stamps]
+    lines = [f"[{stamp:%Y-%m-%d %H:%M:%S}] {megatron_line(1 + n, 1000.0)}" for n, stamp in enumerate(stamps)]
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n")
+    parts = analyze_parts([str(path)], RunOptions())
+    assert [len(run.steps) for run in parts] == [2 * each // runs] * runs
+    assert "stamp_damaged" not in [code for run in parts for code in codes(run)]
 
 
 @pytest.mark.parametrize(("whole", "warns"), [(3, True), (60, False)])

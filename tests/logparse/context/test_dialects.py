@@ -198,6 +198,34 @@ def test_the_time_of_an_update_is_divided_by_its_batches(parse, update, time):
     assert times(parse(text)) == pytest.approx([1000 * time] * 4)
 
 
+# LiBai: the mean since the third step, iterations counted from 0.
+
+
+def libai_log(*printed: tuple[int, float]) -> str:
+    return "".join(
+        f"[09/10 10:00:00 lb.utils.events]:  eta: 21:00:38  iteration: {step}/10000  consumed_samples: {step}  "
+        f"total_loss: 9.0  time: {seconds:.4f} s/iter  total_throughput: 0.53 samples/s lr: 1.50e-04\n"
+        for step, seconds in printed
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "times"), [(0, [2000, 3000, 1000]), (40, [2000, 2556, 2000])], ids=["from the start", "from later on"]
+)
+def test_means_since_the_third_step_are_taken_apart(parse, first, times):
+    # 10 steps a line, of which the first has 8 in its mean: 16 s, then 30 s, then 10 s.
+    printed = [(9, 16 / 8), (19, 46 / 18), (29, 56 / 28)]
+    meaning = interpret(parse(libai_log(*((first + step, seconds) for step, seconds in printed))))
+    assert meaning.steps["step_time_ms"].to_list() == pytest.approx(times, rel=1e-3)
+
+
+def test_a_difference_of_means_that_rounding_hides_is_not_taken(parse):
+    meaning = interpret(parse(libai_log(*((step, 0.01) for step in range(9, 4000, 10)))))
+    (last,) = meaning.steps["step_time_ms"].to_list()[-1:]
+    assert last == pytest.approx(10.0)
+    assert meaning.steps["time_resolution_ms"][-1] is None
+
+
 # NeMo's timer: the mean of the last steps, and of the fewer ones after a start.
 
 
