@@ -10,7 +10,7 @@ Source: ultralytics/ultralytics 8.0 to 8.4, ultralytics/engine/trainer.py and ut
 Printed in ultralytics/ultralytics#7618, ultralytics/yolov5#8 and #11686, WongKinYiu/yolor#94.
 """
 
-from logparse.formats._base import LogFormat, Sample
+from logparse.formats._base import Companion, LogFormat, Sample
 
 FORMAT = LogFormat(
     name="ultralytics",
@@ -31,6 +31,11 @@ FORMAT = LogFormat(
     clock_of_epoch=True,
     required=("step",),
     redrawn=True,
+    # The clock of the newer bar, which has a decimal below a minute.
+    companions=(
+        Companion("it/s ", r"━ \d+/\d+ [\d.]+it/s (?P<runtime_seconds>[\d:.]+)s?(?:\s*$|\s*\r)"),
+        Companion("s/it ", r"━ \d+/\d+ [\d.]+s/it (?P<runtime_seconds>[\d:.]+)s?(?:\s*$|\s*\r)"),
+    ),
     samples=(
         Sample(
             "      0/49      6.4G   0.02250  0.002875 0.0003750   0.02600        11       640: 100%|██████████| 1500/1500 "
@@ -61,6 +66,7 @@ FORMAT = LogFormat(
             },
         ),
         Sample(
+            "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
             "      2/100      2.34G      1.234      2.345      1.345         23        640: 100% ━━━━━━━━━━━━ 50/50 4.1it/s 12.2s",
             {
                 "step": 100,
@@ -69,7 +75,22 @@ FORMAT = LogFormat(
                 "epochs": 100,
                 "step_in_epoch": 50,
                 "steps_per_epoch": 50,
+                "runtime_seconds": 12.2,
                 "logged_steps_per_second": 4.1,
+            },
+        ),
+        Sample(
+            "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size\n"
+            "      2/100      2.34G      1.234      2.345      1.345         23        640: 100% ━━━━━━━━━━━━ 50/50 1.5s/it 1:15",
+            {
+                "step": 100,
+                "train_steps": 5000,
+                "epoch": 2,
+                "epochs": 100,
+                "step_in_epoch": 50,
+                "steps_per_epoch": 50,
+                "runtime_seconds": 75.0,
+                "logged_seconds_per_step": 1.5,
             },
         ),
     ),
