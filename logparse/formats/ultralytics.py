@@ -3,8 +3,9 @@
 From 2025-09 on ``... 640: 100% ━━━━━━━━━━━━ 50/50 4.1it/s 12.2s``. A step is a batch. The bar's clock begins again with each
 epoch; a bar of validation has no memory in front. The rate of the last bar of an epoch is the mean of the epoch.
 
-YOLOv5, v7 and YOLOR count epochs from 0, so that ``0/49`` is the first of 50. Their lines show it only where epoch 0 is in the
-log; elsewhere the steps are those of an epoch earlier. The times are the same.
+YOLOv5, v7 and YOLOR count epochs from 0, so that ``0/49`` is the first of 50. Their lines show it only where epoch 0 or the line
+of the plan (``Starting training for 50 epochs``) is in the log; elsewhere the steps are those of an epoch earlier. The times
+are the same.
 
 Source: ultralytics/ultralytics 8.0 to 8.4, ultralytics/engine/trainer.py and utils/tqdm.py; ultralytics/yolov5 7.0, train.py.
 Printed in ultralytics/ultralytics#7618, ultralytics/yolov5#8 and #11686, WongKinYiu/yolor#94.
@@ -31,8 +32,9 @@ FORMAT = LogFormat(
     clock_of_epoch=True,
     required=("step",),
     redrawn=True,
-    # The clock of the newer bar, which has a decimal below a minute.
     companions=(
+        Companion("Starting training for ", r"Starting training for (?P<planned_epochs>\d+) epochs", belongs_to="file"),
+        # The clock of the newer bar, which has a decimal below a minute.
         Companion("it/s ", r"━ \d+/\d+ [\d.]+it/s (?P<runtime_seconds>[\d:.]+)s?(?:\s*$|\s*\r)"),
         Companion("s/it ", r"━ \d+/\d+ [\d.]+s/it (?P<runtime_seconds>[\d:.]+)s?(?:\s*$|\s*\r)"),
     ),
@@ -91,6 +93,22 @@ FORMAT = LogFormat(
                 "steps_per_epoch": 50,
                 "runtime_seconds": 75.0,
                 "logged_seconds_per_step": 1.5,
+            },
+        ),
+        # Epochs from 0, since the plan has one more than the last.
+        Sample(
+            "Starting training for 50 epochs...\n"
+            "      3/49      6.4G   0.02250   0.02875  0.003750        11       640: 100%|██████████| 50/50 [00:25<00:00,  2.00it/s]",
+            {
+                "step": 200,
+                "train_steps": 2500,
+                "epoch": 3,
+                "epochs": 49,
+                "planned_epochs": 50,
+                "step_in_epoch": 50,
+                "steps_per_epoch": 50,
+                "runtime_seconds": 25.0,
+                "logged_steps_per_second": 2.0,
             },
         ),
     ),
