@@ -5,7 +5,7 @@ train steps count from 1. AReaL 0.1 to 0.3, as ReaLHF before it, prints the seco
 step 2) finishes. ... #End to end# execution time: *2405.7*s``; ReaLHF leaves them out.
 
 Source: inclusionAI/AReaL, areal/utils/stats_logger.py, areal/utils/logging.py and areal/utils/stats_tracker.py; its 0.1,
-realhf/system/master_worker.py. Printed in examples/README.md of 0.1.
+realhf/system/master_worker.py. Printed in examples/README.md of 0.1, a newer line in inclusionAI/AReaL#382.
 """
 
 from logparse.formats._base import NUMBER, Choice, LogFormat, Record, Sample, SettingSentence
