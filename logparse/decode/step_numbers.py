@@ -81,7 +81,7 @@ def _part_before_validation(total: float | None, batches: float | None, first: f
 def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
     # A log with an epoch 0 counts them from 0, and prints the number of the last one: 0/49 is the first of 50.
-    # A resumed one has no epoch 0; the line that plans 50 tells.
+    # A resumed one has no epoch 0, but the line that plans 50.
     earlier = int((rows["epoch"].cast(pl.Float64) == first_epoch - 1).any() or _plans_one_more(rows))
     before = pl.col("epoch").cast(pl.Float64) - first_epoch + earlier
     if {"epochs", "steps_per_epoch"} <= set(rows.columns):
