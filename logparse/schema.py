@@ -42,6 +42,7 @@ DECODED_COLUMNS = (
     Column("train_steps", INT, "step", "steps the run was asked to do"),
     Column("epoch", INT, "", "epoch as printed"),
     Column("epochs", INT, "", "epochs the run was asked to do"),
+    Column("planned_epochs", INT, "", "epochs of the training as a line before it prints, which counts them from 1"),
     Column("step_in_epoch", INT, "step", "step within the epoch as printed"),
     Column("steps_per_epoch", INT, "step", "steps of one epoch as printed"),
     Column("validation_batches", INT, "batches", "batches of one validation, which the bar of an epoch counts too"),

@@ -140,6 +140,9 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
     if marked.is_empty():
         return related
     heads = find_heads(marked, fmt)
+    # Words of one trainer are on lines of another: to go on with no line takes as long as with a hundred.
+    if heads.is_empty():
+        return related
     pairs, tails = (read_values(texts, fmt) for texts in (split_pairs(heads, fmt), find_tails(heads, fmt)))
     known = pairs.filter(pairs["column"].is_not_null())
     return replace(

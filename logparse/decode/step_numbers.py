@@ -81,7 +81,8 @@ def _part_before_validation(total: float | None, batches: float | None, first: f
 def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     per_epoch = pl.col("steps_per_epoch") if "steps_per_epoch" in rows.columns else pl.col("step_in_epoch").max()
     # A log with an epoch 0 counts them from 0, and prints the number of the last one: 0/49 is the first of 50.
-    earlier = int((rows["epoch"].cast(pl.Float64) == first_epoch - 1).any())
+    # A resumed one has no epoch 0, but the line that plans 50.
+    earlier = int((rows["epoch"].cast(pl.Float64) == first_epoch - 1).any() or _plans_one_more(rows))
     before = pl.col("epoch").cast(pl.Float64) - first_epoch + earlier
     if {"epochs", "steps_per_epoch"} <= set(rows.columns):
         epochs = pl.col("epochs").cast(pl.Float64) + earlier
@@ -89,6 +90,14 @@ def _by_epochs(rows: pl.DataFrame, first_epoch: int) -> pl.DataFrame:
     # The length of the first epoch does not matter; a stream of data does not print it.
     done = pl.when(before == 0).then(0.0).otherwise(before * per_epoch)
     return rows.with_columns(step=whole(done + pl.col("step_in_epoch")))
+
+
+def _plans_one_more(rows: pl.DataFrame) -> bool:
+    """Whether the plan has one epoch more than the number of the last one, so that they count from 0."""
+    if not {"epochs", "planned_epochs"} <= set(rows.columns):
+        return False
+    plan, last = (rows[name].cast(pl.Float64) for name in ("planned_epochs", "epochs"))
+    return bool((plan == last + 1).any())
 
 
 # What a bar prints along with its length.

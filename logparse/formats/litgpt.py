@@ -1,6 +1,6 @@
 """litgpt: one line per pass, ``Epoch 1 | iter 8 step 4 | loss train: 1.7, val: n/a | iter time: 514 ms (step)``.
 
-To 0.3: ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, on TPUs without loss, also with a bar after the pass. A step is the
+To 0.3, with other words while these were chosen (litgpt#1055): ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, on TPUs without loss, also with a bar after the pass. A step is the
 passes up to the one marked ``(step)`` or ``(optimizer.step)``; its time is the sum of theirs. Where passes are missing, as with a
 ``log_interval`` beyond 1, it is unknown.
 """
@@ -19,10 +19,10 @@ FORMAT = LogFormat(
     name="litgpt",
     title="litgpt",
     framework="litgpt",
-    marker=("(step)", "(optimizer.step)"),
+    marker=("(step)", "(optimizer.step)", "(opt.step)"),
     head=(
-        r"\b(?:Epoch \d+ \| )?iter \d+ (?:\| )?step (?P<step>\d+)(?: \||:) (?:loss (?:train: )?"
-        rf"(?P<loss>{NUMBER}), )?(?:val: [^|]*\| )?iter time: {NUMBER} ?ms \((?:optimizer\.)?step\)"
+        r"\b(?:Ep(?:och)? \d+ \| )?iter \d+ (?:\| )?step (?P<step>\d+)(?: \||:) (?:loss (?:train(?: \(curr\))?: )?"
+        rf"(?P<loss>{NUMBER}), )?(?:val(?: \(prev val iter\))?: [^|]*\| )?iter time: {NUMBER} ?ms \((?:opt(?:imizer)?\.)?step\)"
     ),
     pair="",
     labels={},
@@ -30,7 +30,7 @@ FORMAT = LogFormat(
     companions=(
         Companion(
             _TIME,
-            rf"\biter (?P<part>\d+) step \d+ .*\| iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ms",
+            rf"\biter (?P<part>\d+) (?:\| )?st[eE]p \d+:? .*\| iter time: (?P<elapsed_time_per_iteration_ms>{NUMBER}) ms",
             belongs_to="sum",
         ),
         Companion(
@@ -94,6 +94,11 @@ FORMAT = LogFormat(
         Sample(
             "Epoch 1 | iter 48 step 48 | loss train: 2.345, val: 2.5 | iter time: 123.45 ms (step) remaining time: 0:10:00",
             {"step": 48, "loss": 2.345, "elapsed_time_per_iteration_ms": 123.45},
+        ),
+        Sample(
+            "Ep 1 | iter 7 | step 3: loss train (curr): 1.671, val (prev val iter): None | iter time: 156.25 ms\n"
+            "Ep 1 | iter 8 | step 4: loss train (curr): 1.761, val (prev val iter): None | iter time: 121.25 ms (opt.step)",
+            {"step": 4, "loss": 1.761, "elapsed_time_per_iteration_ms": 277.5},
         ),
     ),
 )

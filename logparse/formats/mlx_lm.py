@@ -2,9 +2,9 @@
 
 ``It/sec`` and ``Tokens/sec`` are means since the line before, without validation; tokens are those that are trained on, of
 all devices. An iteration is one pass; with accumulated gradients an update is several. ``It/sec`` of the last line counts a
-full interval (``context.corrections``). From 2026-06 on a table without ``It/sec`` is printed, which is not read.
+full interval (``context.corrections``). From 2026-06 on it prints a table (``mlx_lm_table``).
 
-Source: ml-explore/mlx-lm 0.1 to 0.31, mlx_lm/tuner/trainer.py, train; the table: 0.32, mlx_lm/cli_ui.py.
+Source: ml-explore/mlx-lm 0.1 to 0.31, mlx_lm/tuner/trainer.py, train.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample

@@ -1,12 +1,13 @@
 """slime and miles, reinforcement learning: ``perf 2: {'perf/train_wait_time': 11.3, 'perf/actor_train_time': 1.0, 'perf/step_time': 14.2}``.
 
 A step is a rollout and all updates made of it, counted from 0; its phases are timers. Losses are on the lines ``step N:``,
-which count updates, and are not read.
+which count updates, and are not read. A terminal wraps the line: the time of the step is also read on the lines
+after it, unless it is torn in two.
 
-Source: THUDM/slime, slime/observability/train_metric_utils.py.
+Source: THUDM/slime, slime/observability/train_metric_utils.py. Printed in THUDM/slime#1102.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, PairLines, Reading, Record, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="slime",
@@ -15,10 +16,11 @@ FORMAT = LogFormat(
     traces=(r"\bslime[/.](?:ray|backends|utils|rollout)\b|\bmiles[/.](?:ray|backends|utils|rollout)\b",),
     pauses_inside=False,
     rate_covers="step",
-    marker=("'perf/step_time'",),
+    marker=(": {'perf/",),
     head=r"\bperf (?P<step>\d+): \{",
     pair=rf"'perf/(\w+)': ({NUMBER})(?:, |\}})",
     separator=r"[,}]",
+    pair_lines=PairLines(marker=("'perf/step_time'",), pair=rf"'perf/(step_time)': ({NUMBER})(?:, |\}})"),
     labels={
         "step_time": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "actor_train_tflops": Reading("logged_tflops_per_second_per_device"),
