@@ -161,8 +161,8 @@ def test_the_mfu_that_verl_prints_is_of_the_update_and_no_flag_is_asked_for_anot
 def test_two_levels_of_the_step_time_are_both_on_the_screen(tmp_path):
     shown = screen(tmp_path, steps([1000.0] * 40 + [1500.0] * 40), "--hw", "910b3")
     assert "the step time changes by 50 %: 1.00 s, then 1.50 s" in shown["warnings"]
-    many = [1000.0 + 500.0 * (step // 40 % 2) for step in range(280)]
-    assert "the step time changes by 50 %; see -v" in screen(tmp_path, steps(many), "--hw", "910b3")["warnings"]
+    many = [1000.0 * 1.2 ** (step // 40) for step in range(240)]
+    assert "the step time changes by 149 %; see -v" in screen(tmp_path, steps(many), "--hw", "910b3")["warnings"]
 
 
 def adapters(*lines):
