@@ -330,8 +330,8 @@ def _with_companions(log: StepBlock, fmt: LogFormat) -> StepBlock:
 def _with_steps(log: StepBlock, fmt: LogFormat) -> StepBlock:
     """Count the steps from the start of training."""
     # A number on the step line that is no step is none of another kind either.
-    by_samples = not {"step", "epoch"} & {*group_names(fmt.head)}
-    rows = with_step(log.rows, by_samples, fmt.first_epoch)
+    names = {*group_names(fmt.head)}
+    rows = with_step(log.rows, not {"step", "epoch"} & names, fmt.first_epoch, on_line="step" in names)
     if rows["step"].dtype.is_float():
         rows = rows.with_columns(step=whole(pl.col("step")))
     if fmt.counted:

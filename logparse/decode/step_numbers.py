@@ -13,9 +13,14 @@ from logparse.decode.values import whole
 DECIMALS = 2
 
 
-def with_step(rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1) -> pl.DataFrame:
-    """Count steps from the start of training where the log counts them otherwise, also ``by_samples``."""
-    if "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
+def with_step(
+    rows: pl.DataFrame, by_samples: bool = False, first_epoch: int = 1, on_line: bool = False
+) -> pl.DataFrame:
+    """Count steps from the start of training where the log counts them otherwise, also ``by_samples``.
+
+    With ``on_line`` the step is on the line itself, so that no bar gives another.
+    """
+    if not on_line and "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
         return _by_epochs_done(rows)
     if by_samples and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
         done = pl.col("consumed_samples").cast(pl.Float64) / pl.col("global_batch_size")

@@ -31,6 +31,8 @@ from logparse.language import msg, tr
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 # A published rate that differs less than this is probably that of the same run: two runs differ by more.
 SAME_RUN = 0.003
+# An unknown device so many times as fast or as slow as the published one is hardly the same.
+SAME_DEVICE = 2
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
 
@@ -317,6 +319,8 @@ def compared(run: Run) -> ScreenRow | None:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
     known = run.analysis.computation.peak is not None
+    if not known and not 1 / SAME_DEVICE <= nearest.share <= SAME_DEVICE:
+        return None
     # The best rate is of the best device: of an unknown one it says nothing.
     of_best = [tr("{share} of the best", share=percent(best.share, 0))] if best is not nearest and known else []
     same = [tr("probably this run")] if is_equal(nearest) else []

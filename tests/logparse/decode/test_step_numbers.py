@@ -137,3 +137,16 @@ def test_batches_of_validation_are_no_steps(first: int, steps_of: list[int]) -> 
 def test_validation_at_an_unknown_place_gives_no_steps() -> None:
     lines = "\n".join([epoch_bar(2), validation(1), epoch_bar(3)]) + "\n"
     assert decode_steps(lines_of(lines), find_format("lightning-1")).steps.is_empty()
+
+
+def test_the_last_record_of_a_training_repeats_its_last_step():
+    record = (
+        '{{"current_steps": {step}, "total_steps": 30, {loss}"epoch": {epoch}, "percentage": 1.0, '
+        '"elapsed_time": "{time}"}}'
+    )
+    rows = [
+        record.format(step=step, loss=f'"loss": 0.{step}, "lr": 1e-05, ', epoch=step / 10, time=f"0:00:{step}")
+        for step in (10, 20, 30)
+    ]
+    text = "\n".join([*rows, record.format(step=30, loss="", epoch=3.0, time="0:00:30")])
+    assert decode_steps(lines_of(text), find_format("llama-factory")).steps["step"].to_list() == [10, 20, 30]
