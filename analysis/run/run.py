@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
+from analysis.model.shape import ROLLOUTS
 from analysis.run.device_mfu import DeviceMfu, mfu_of_device
 from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead
@@ -78,6 +79,11 @@ class Run:
         if is_withheld(self.checks, GOODPUT):
             return counted < FEWEST_STEPS
         return counted < FEWEST_STEPS or seconds < SHORTEST_SECONDS
+
+    @property
+    def generates(self) -> bool:
+        """Whether a step generates text too, as in reinforcement learning."""
+        return self.analysis.computation.shape.mixed_step == ROLLOUTS
 
     @property
     def counts_full_samples(self) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak, nominal_peak
-from analysis.model.shape import ROLLOUTS
 from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
@@ -21,7 +20,7 @@ from analysis.present.views.warnings import own_warnings, ranked_warnings, warni
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE
+from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
 from analysis.run.printed_rates import LoggedRate
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
@@ -127,7 +126,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["rate"] != "steady":
         clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        stalled = with_stalls > rate["step_time_ms"]
+        stalled = with_stalls > rate["step_time_ms"] and bool((run.steps["excluded_reason"] == STALL).any())
         mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
         clauses = [tr(mean, time=step_time(with_stalls))]
     codes = {note.code for note in run.notes}
@@ -159,11 +158,15 @@ def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     samples = rate["samples_per_second_per_device"]
     if samples is None:
         return _printed_throughput(run)
-    parts = [] if rate[TOKENS] is None else [of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))]
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
     printed = run.printed.get(TOKENS)
-    of_log = [tr("the log prints {value}", value=three(printed.median))] if printed and parts else []
-    return ScreenRow(tr("throughput"), "", [*parts, per_device, *of_log])
+    if rate[TOKENS] is None:
+        of_log = [tr(PRINTED_RATES[TOKENS], n=three(printed.median)), _of_log(printed)] if printed else []
+        return ScreenRow(tr("throughput"), "", [*of_log, per_device])
+    of_log = [tr("the log prints {value}", value=three(printed.median))] if printed else []
+    return ScreenRow(
+        tr("throughput"), "", [of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS]))), per_device, *of_log]
+    )
 
 
 def _printed_throughput(run: Run) -> ScreenRow | None:
@@ -234,7 +237,7 @@ def _printed_mfu(run: Run) -> ScreenRow | None:
     if printed is None:
         return None
     if of_device is None:
-        of_update = [tr("of the policy update alone")] if _generates(run) else []
+        of_update = [tr("of the policy update alone")] if run.generates else []
         return ScreenRow(tr("MFU"), percent(printed.median), [tr("printed by the log"), *of_update])
     by_other = tr("by a peak of {peak}", peak=three(of_device.printed_peak))
     if of_device.value is None or of_device.peak is None:
@@ -268,12 +271,7 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 def _has_goodput(run: Run) -> bool:
     """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
-    return run.analysis.goodput is not None and not run.short and not _generates(run)
-
-
-def _generates(run: Run) -> bool:
-    """Whether a step of the run generates text too, as in reinforcement learning."""
-    return run.analysis.computation.shape.mixed_step == ROLLOUTS
+    return run.analysis.goodput is not None and not run.short and not run.generates
 
 
 def _lost(run: Run) -> Iterator[ScreenRow]:
@@ -281,12 +279,18 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         named = named_overheads(outside_steps(run))
         if named:
             named[0] = tr("lost: {overheads}", overheads=named[0])
-        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*_starts(run), *named])
+        earlier = [tr("start-up includes an earlier job")] if _follows_a_job(run) else []
+        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*_starts(run), *named, *earlier])
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
         inside[0] = tr("estimated: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
+
+
+def _follows_a_job(run: Run) -> bool:
+    """Whether another job ended in the same file before the run began."""
+    return any(note.code == "other_job_before" for note in run.notes)
 
 
 def _starts(run: Run) -> list[str]:

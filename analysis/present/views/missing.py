@@ -13,6 +13,7 @@ from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.words import word
 from analysis.run.run import Run
+from analysis.run.self_checks import RATES, is_withheld
 from logparse.findings import Note
 from logparse.language import msg, tr
 from logparse.schema import QUANTITY, flag_of
@@ -48,6 +49,8 @@ def missing_clauses(run: Run) -> list[str]:
     figures = list(dict.fromkeys(_figures(run)))
     if not figures:
         return []
+    if is_withheld(run.checks, RATES):
+        return [tr("{figures}: withheld, as the first line says", figures=tr(", ").join(figures))]
     if data := _data_without_tokens(run):
         return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
     if _known_rate(run)["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
@@ -123,7 +126,11 @@ def _figures(run: Run) -> Iterator[str]:
     printed = run.printed
     if rate["step_time_ms"] is None:
         yield tr("step time")
-    if rate[TOKENS] is None:
+    if run.generates:
+        # Answers have any length: of those no flag gives the tokens.
+        if rate["samples_per_second_per_device"] is None and not any(name in printed for name in PRINTED_RATES):
+            yield tr("throughput")
+    elif rate[TOKENS] is None:
         shown = rate["samples_per_second_per_device"] is not None or any(name in printed for name in PRINTED_RATES)
         computed = tr("computed tokens/s/p") if TOKENS in printed else tr("tokens/s/p")
         yield computed if shown else tr("throughput")
@@ -141,6 +148,8 @@ def _flags(run: Run) -> Iterator[str]:
     if sizes := notes.get("rate_lacks_sizes"):
         yield from sizes.fields["flags"]
     names = [name for code in UNKNOWN if code in notes for name in _unknown(notes[code])]
+    if run.generates:
+        names = [name for name in names if name != "seq_length"]
     yield from (flag for name in names if name not in OF_MODEL and (flag := flag_of(name)))
     if any(name in OF_MODEL for name in names):
         yield from _flags_of_model(run)

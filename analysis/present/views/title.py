@@ -41,9 +41,16 @@ def _who(run: Run) -> list[str]:
 def _extent(run: Run) -> list[str]:
     title = run.title
     tokens = of_tokens(run, tr("{n} tokens", n=big(title.tokens))) if title.tokens else ""
-    short = tr("short log, no goodput") if run.short else ""
-    facts = (_mixed(run) or ending_clause(run) or _how_far(run), tokens, _when(title, run.analysis.has_clock), short)
+    when = _when(title, run.analysis.has_clock)
+    facts = (_mixed(run) or ending_clause(run) or _how_far(run), tokens, when, _no_goodput(run))
     return [fact for fact in facts if fact]
+
+
+def _no_goodput(run: Run) -> str:
+    """Why a run has none, where that is of its kind or length."""
+    if run.short:
+        return tr("short log, no goodput")
+    return tr("no goodput for rollouts") if run.generates else ""
 
 
 def of_tokens(run: Run, figure: str) -> str:

@@ -74,8 +74,8 @@ def test_the_time_of_a_whole_step_is_read_and_no_flag_is_asked_for_that_gives_no
     log = "".join(WHOLE.format(step=step, seconds=100.5 + step % 3) for step in range(1, 31))
     shown = screen(tmp_path, log)
     assert shown["step time"].startswith("102 s")
-    flags = "--world-size --global-batch-size --seq-length"
-    assert shown["missing"] == f"computed tokens/s/p: pass {flags}; TFLOP/s, MFU: no formula counts rollouts"
+    assert shown["throughput"] == "190 tokens/s/p, printed by the log (median)"
+    assert shown["missing"] == "TFLOP/s, MFU: no formula counts rollouts"
 
 
 @pytest.mark.parametrize(
