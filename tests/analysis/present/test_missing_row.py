@@ -187,3 +187,10 @@ def test_adapters_are_trained_on_samples_of_any_length(tmp_path):
     # Without a count of tokens no figure is an upper bound.
     shown = screen(tmp_path, adapters(trained.format(share="0.2643")))
     assert "samples differ" not in shown.get("warnings", "")
+
+
+def test_tokens_that_the_log_prints_are_shown_with_computed_samples(tmp_path):
+    without_length = without(steps(), "seq_length", "max_position_embeddings", "encoder_seq_length")
+    text = without_length.replace(" | lm loss:", " | tokens/sec/gpu: 3276.8 | lm loss:")
+    row = screen(tmp_path, text)["throughput"]
+    assert row == "3,280 tokens/s/p, printed by the log (median), 4.00 samples/s/p (per device)"

@@ -47,5 +47,6 @@ def test_its_steps_are_no_work_of_the_run_and_its_time_is_start_up(tmp_path, wit
 def test_it_is_told(tmp_path, with_a_trial):
     (tmp_path / "run.log").write_text(with_a_trial)
     done = run_logparse("analyze", "run.log", "-v", cwd=tmp_path)
+    assert "start-up includes an earlier job" in done.stdout
     assert "2 excluded: step of an earlier job" in done.stdout
     assert "run.log, lines 1 to 2: 2 steps of a job that ended before this one" in done.stdout.replace("\n", " ")

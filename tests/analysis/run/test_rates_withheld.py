@@ -43,3 +43,10 @@ def test_samples(tmp_path, rate, ours, found, devices):
     assert steady["step_time_ms"] == 2000
     assert steady["samples_per_second_per_device"] == (ours if devices else None)
     assert (run["goodput"] is None) == (ours is None)
+
+
+def test_the_screen_says_that_rates_are_withheld_and_asks_for_no_flag(tmp_path):
+    (tmp_path / "run.log").write_text(log(32.123), encoding="utf-8")
+    shown = run_logparse("analyze", "run.log", cwd=tmp_path).stdout
+    assert "missing       tokens/s/p, TFLOP/s, MFU: withheld, as the first line says" in shown
+    assert "pass --" not in shown
