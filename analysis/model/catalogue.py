@@ -65,8 +65,8 @@ def find_model(name: str) -> Model:
 
 
 def catalogued(name: str) -> Model | None:
-    """As ``find_model``; None for a name that is not in the catalogue."""
-    return _by_name().get(_normal(name))
+    """As ``find_model``; None for a name that is not in the catalogue. The owner before a slash does not count."""
+    return _by_name().get(_normal(name.rpartition("/")[2]))
 
 
 @cache

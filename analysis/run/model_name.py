@@ -16,9 +16,11 @@ MODELS_NAMED = 2
 
 
 def names_of_model(analysis: Analysis, context: RunContext, sources: Sequence[str]) -> list[str]:
-    """The names; of several only those that the log, its path or the user says."""
-    named = [model.name for model in models_of(analysis.computation.shape)]
+    """The name that the user gave; else those of its shape, of several only those that the log or its path says."""
     origin = context.origin("num_layers")
+    if origin and origin.kind == "model":
+        return [str(origin.rule)]
+    named = [model.name for model in models_of(analysis.computation.shape)]
     words = (*sources, str(context.get("model_name")), str(origin.rule if origin else ""))
     text = " ".join(words).lower()
     names = [name for name in named if name in text] or named

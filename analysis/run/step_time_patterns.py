@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Levels further apart than this make one steady pace misleading; the first LEVELS_SHOWN are reported one by one.
 LEVELS_APART, LEVELS_SHOWN = 0.10, 4
+# So few rows at other levels do not change the pace of a run.
+FEW_OTHERS = 0.02
 
 
 def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
@@ -114,7 +116,8 @@ def _levels(rows: pl.DataFrame) -> Iterator[Note]:
         return
     apart = max(level.pace for level in levels) / min(level.pace for level in levels) - 1
     before, after = levels[0], levels[1]
-    if apart > LEVELS_APART:
+    others = 1 - max(len(level) for level in levels) / len(counted)
+    if apart > LEVELS_APART and others > FEW_OTHERS:
         yield _note_on_levels(counted, levels, apart)
     elif len(levels) == 2:
         yield info("pace_changes", change=after.pace / before.pace - 1, step=counted["step"][after.begin])

@@ -106,6 +106,12 @@ FORMAT = LogFormat(
         SettingSentence(
             "peak", "Peak flops undefined for", r"Peak flops undefined for.*, fallback to (?P<fallback>\w+)"
         ),
+        # Primus dumps the arguments.
+        SettingSentence(
+            "checkpointing",
+            "activation_checkpoint.mode",
+            r"activation_checkpoint\.mode\W+(?P<mode>none|full|selective)",
+        ),
         SettingSentence("model", "total parameters", r"Model (?P<model_name>\S+ \S+) size: [\d,]+ total parameters"),
     ),
     names=(
@@ -143,6 +149,7 @@ FORMAT = LogFormat(
             Choice("uncounted", "experts", {f"model:{name}": value})
             for name, value in (("moe_args.num_experts", r"\d+"), ("moe_enabled", "true"))
         ),
+        Choice("recompute", "none", {"checkpointing:mode": "none"}),
         Choice("recompute", "full", {"checkpointing:mode": "full"}),
         Choice("recompute", "selective", {"checkpointing:mode": "selective"}),
         Choice("precision", "fp8", {"precision:quantized": "(?:mxfp8|float8|fp8).*"}),

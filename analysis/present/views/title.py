@@ -32,6 +32,7 @@ def _who(run: Run) -> list[str]:
     title = run.title
     facts = (
         tr("{model} on {devices}", model=model_text(title), devices=_devices(title)),
+        "LoRA" if run.analysis.computation.shape.lora or run.context.get("adapter_parameters") else None,
         run.context.get("precision"),
         framework_text(run.framework),
     )
@@ -48,6 +49,8 @@ def _extent(run: Run) -> list[str]:
 
 def _no_goodput(run: Run) -> str:
     """Why a run has none, where that is of its kind or length."""
+    if run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams:
+        return ""
     if run.short:
         return tr("short log, no goodput")
     return tr("no goodput for rollouts") if run.generates else ""
@@ -99,15 +102,14 @@ def _when(title: Title, by_clock: bool) -> str:
 
 
 def _how_far(run: Run) -> str:
-    """The steps of the log, and that the run completed where the last steps of the plan have no line."""
+    """The steps of the log, and that the run completed; not where the plan has many more."""
     title, ending = run.title, run.log.ending
     text = _steps(title)
     if not text or ending is None or ending.state != "completed":
         return text
     interval: Any = run.steps["iterations"].max() or 1
     last, planned = title.last_step or 0, title.planned_steps
-    near = planned is None or last < planned < last + interval
-    return tr("{text}, completed", text=text) if near else text
+    return tr("{text}, completed", text=text) if planned is None or planned < last + interval else text
 
 
 def _steps(title: Title) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from analysis.flops import real_model_formula
 from analysis.present.numbers import percent
 from analysis.present.parts import Sentence
 from analysis.present.places import places_of
@@ -13,7 +14,7 @@ from analysis.present.words import clause, say, short_cause
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.findings import Note
-from logparse.language import tr
+from logparse.language import msg, tr
 
 # By what they do to the answer: part of the log is unknown; it is of something else; it failed; figures are wrong,
 # uncertain, missing; the rest.
@@ -62,8 +63,10 @@ NAMED_ELSEWHERE = {
     ),
     *("layers_not_counted", "mfu_not_counted"),
 }
-# The log's TFLOP/s over the peak is our MFU where the two differ by less than this.
+# The log's TFLOP/s are those of the real model where the two differ by less than this.
 SAME_SHARE = 0.02
+OF_MODEL = msg("the log's TFLOP/s counts the real model, as MFU does")
+OF_EXECUTED = msg("the log's TFLOP/s counts the real model and recomputation, as HFU does")
 # Clauses on the first screen.
 SHOWN = 2
 
@@ -83,29 +86,35 @@ def warning_sentences(run: Run) -> list[Sentence]:
 
 
 def _sentence(note: Note, run: Run) -> Sentence:
-    if not _confirms_mfu(note, run):
+    mfu = run.analysis.rate("steady")["mfu"]
+    if not mfu or _counts(note, run) != OF_MODEL:
         return note_sentence(note, run.log.sources)
-    share = percent(run.analysis.rate("steady")["mfu"])
+    share = percent(mfu)
     text = tr("{text}; over the peak the log's value is the MFU, {share}", text=say(note), share=share)
     sentence = note_sentence(note, run.log.sources)
     return replace(sentence, text=tr("{text} [{code}]", text=text, code=note.code))
 
 
 def _clause(note: Note, run: Run) -> str:
-    if _confirms_mfu(note, run):
-        return tr("the log's TFLOP/s counts the real model, as MFU does")
+    if counts := _counts(note, run):
+        return tr(counts)
     cause = short_cause(note.fields["cause"]) if "cause" in note.fields else ""
     return tr("{clause} ({cause})", clause=clause(note), cause=cause) if cause else clause(note)
 
 
-def _confirms_mfu(note: Note, run: Run) -> bool:
-    """Whether the log prints other TFLOP/s than ours only because it counts the real model, as MFU does."""
-    mfu, peak = run.analysis.rate("steady")["mfu"], run.analysis.computation.peak
+def _counts(note: Note, run: Run) -> str | None:
+    """What the log's TFLOP/s count where they differ from ours by that alone: the FLOPs of the real model."""
+    how, tokens = run.analysis.computation, run.analysis.rate("steady")[TOKENS]
     of_flops = note.code == "printed_rate_differs" and str(note.fields["figure"]).endswith(TFLOPS)
-    if not of_flops or not mfu or peak is None:
-        return False
-    share = note.fields["printed"] / peak.peak_tflops_per_second
-    return bool(abs(share / mfu - 1) < SAME_SHARE)
+    terms = real_model_formula().terms_per_token(how.shape, how.seq_length) if how.seq_length else None
+    if not of_flops or terms is None or not tokens:
+        return None
+    of_printed = note.fields["printed"] * 1e12 / tokens / sum(terms.values())
+    if abs(of_printed - 1) < SAME_SHARE:
+        return OF_MODEL
+    times = how.executed_times()
+    executed = times is not None and times[0] == times[1] and abs(of_printed / times[0] - 1) < SAME_SHARE
+    return OF_EXECUTED if executed else None
 
 
 def note_sentence(note: Note, sources: Sequence[str]) -> Sentence:
@@ -122,8 +131,9 @@ def _of_no_rate(note: Note, run: Run) -> bool:
 
 def _of_no_peak(note: Note, run: Run) -> bool:
     """Whether a note on the peak is of a run of which no share of it is shown."""
-    rate = run.analysis.rate("steady")
-    shown = rate["mfu"] is not None or rate["peak_utilization"] is not None or run.device_mfu is not None
+    rates = [run.analysis.rate(name) for name in ("steady", "all_steps")]
+    shares = [rate[name] for rate in rates for name in ("mfu", "peak_utilization")]
+    shown = run.device_mfu is not None or any(share is not None for share in shares)
     return note.code in ("number_type_assumed", "other_peak_figures") and not shown
 
 
