@@ -1,5 +1,6 @@
 """The row of missing figures names exactly what is missing, why, and the flags that would give it."""
 
+import json
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
@@ -194,3 +195,24 @@ def test_tokens_that_the_log_prints_are_shown_with_computed_samples(tmp_path):
     text = without_length.replace(" | lm loss:", " | tokens/sec/gpu: 3276.8 | lm loss:")
     row = screen(tmp_path, text)["throughput"]
     assert row == "3,280 tokens/s/p, printed by the log (median), 4.00 samples/s/p (per device)"
+
+
+def test_a_model_that_was_given_keeps_its_name_and_needs_no_owner(tmp_path):
+    options = ("--model", "facebook/opt-1.3b", "--world-size", "8", "--seq-length", "2048", "--global-batch-size", "32")
+    (tmp_path / "run.log").write_text("".join(megatron_line(step, 1000.0) + "\n" for step in range(1, 31)))
+    shown = run_logparse("analyze", "run.log", *options, cwd=tmp_path).stdout
+    assert shown.startswith("opt-1.3b on 8 devices")
+
+
+@pytest.mark.parametrize(("counted", "said"), [("mfu", "as MFU does"), ("hfu", "recomputation, as HFU does")])
+def test_a_printed_rate_of_the_real_model_is_known_without_a_device(tmp_path, counted, said):
+    text = steps(swiglu=True, ffn_hidden_size=16384)
+    (tmp_path / "run.log").write_text(text)
+    run = json.loads(run_logparse("analyze", "run.log", "--hw", "910b3", "--json", cwd=tmp_path).stdout)["runs"][0]
+    rates = run["rates"]["steady"]
+    peak = rates["tflops_per_second_per_device"] / rates["peak_utilization"]
+    printed = f" | throughput per GPU (TFLOP/s/GPU): {rates[counted] * peak:.1f} | lm loss:"
+    (tmp_path / "run.log").write_text(text.replace(" | lm loss:", printed))
+    shown = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout
+    assert "the log's TFLOP/s counts the real model" in shown
+    assert said in shown

@@ -126,6 +126,11 @@ def test_more_levels_than_can_be_read_are_counted():
     assert note.fields["levels"][-1].code == "more_levels"
 
 
+def test_a_level_of_few_steps_is_no_warning():
+    times = [1000.0] * 1980 + [1500.0] * 20
+    assert of_code(describe_pace(marked(times), NO_PAUSES), "pace_has_levels") == []
+
+
 @pytest.mark.parametrize("slow", range(90, 111, 4))
 def test_goodput_does_not_jump_where_the_slow_steps_become_more_than_half(slow):
     """Each step is worth what it took: nothing was lost. One median for all made it 118 % and 80 %."""
