@@ -47,7 +47,7 @@ _STATES = {
     "signal": "killed",
 }
 # Lines in which a launcher names the rank that ended first.
-_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica"))
+_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica", "exit.lightning"))
 # Lines, but for those that explain, that a rank prints which waits for another one.
 _PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier"))
 # Lines in which a launcher names the code that a process ended with.
