@@ -9,8 +9,10 @@ from functools import cache
 import polars as pl
 import regex
 
+from logparse.failures.details import detail_of
 from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes
 from logparse.failures.signatures import JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
+from logparse.failures.wrapped import joined_lines, message_at, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_text
 
@@ -49,7 +51,8 @@ _HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
 # A traceback that is printed as a list of Python, whose last part is the exception, or the error file of torchelastic.
 _LISTED = regex.compile(
     r"\"message\": \"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:[^\"\\]|\\.)*)\"?"
-    r"|\['Traceback \(most recent call last\).*, [\"'](?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
+    r"|\['Traceback \(most recent call last\).*, [\"']"
+    r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
@@ -72,6 +75,7 @@ class Hit:
 
     ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
     ``fields`` are other named groups of the pattern. ``after_bar`` says whether it follows the last step on its line.
+    ``detail`` and ``figures`` are what details.toml finds.
     """
 
     source: str
@@ -87,6 +91,8 @@ class Hit:
     caught: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     after_bar: bool = False
+    detail: str | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def role(self) -> str:
@@ -108,9 +114,51 @@ def find_hits(block: TextBlock) -> list[Hit]:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
     read = (_read(block.source, number, text) for number, text in numbered)
-    found = _with_rank_of_ddp(_with_process_above([hit for hit in read if hit is not None]))
+    width = wrap_width(block)
+    whole = _with_torn(block, [hit for hit in read if hit is not None], width)
+    found = _with_rank_of_ddp(_with_process_above(whole))
     judged = _judged_by_context(_with_rank_above(found))
-    return _without_handled(list(judged))
+    return [_with_detail(hit, block, width) for hit in _without_handled(list(judged))]
+
+
+def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list[Hit]:
+    """``hits`` with those that only a line and its rest show, which a terminal of ``width`` columns parted."""
+    if width is None:
+        return list(hits)
+    vague = {hit.line for hit in hits if hit.meaning.general}
+    torn: dict[int, Hit] = {}
+    for number, text, rest in joined_lines(block, _any_mark(), width):
+        whole = text + rest
+        if _reaches(whole, len(rest), number in vague) and (hit := _read_part(block.source, number, whole)) is not None:
+            torn[number] = hit
+    kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
+    return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
+
+
+def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
+    """Whether ``hit`` is on the rest of a message that was read whole."""
+    return hit.line - 1 in torn and torn[hit.line - 1].meaning.signature == hit.meaning.signature
+
+
+def _reaches(text: str, rest: int, vague: bool) -> bool:
+    """Whether what a signature finds in ``text`` reaches into its last ``rest`` characters from before them.
+
+    Where the line alone is ``vague``, it may lie in them.
+    """
+    bare = read_prefixes(_ends_of(text)).bare
+    signature, match = _first(bare) or (None, None)
+    if signature is None or match is None or match.end() <= len(bare) - rest:
+        return False
+    return match.start() < len(bare) - rest or (vague and not signature.general)
+
+
+def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
+    """``hit`` with the figures and names in its message that the next step needs."""
+    if hit.role not in JUDGED:
+        return hit
+    text, below = message_at(block, hit.line, width)
+    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below))
+    return replace(hit, detail=found[0], figures=found[1]) if found else hit
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
@@ -247,7 +295,9 @@ def _with_rank_of_ddp(hits: Sequence[Hit]) -> list[Hit]:
     """``hits`` in which an exception of DDP has the rank that a line below it names."""
     ranked = list(hits)
     for at, hit in enumerate(hits):
-        below = next((one for one in hits[at + 1 : at + 1 + BELOW_DDP] if one.meaning.signature == "context.grad"), None)
+        below = next(
+            (one for one in hits[at + 1 : at + 1 + BELOW_DDP] if one.meaning.signature == "context.grad"), None
+        )
         if hit.meaning.signature == "ddp.unused" and hit.rank is None and below and below.line - hit.line <= BELOW_DDP:
             ranked[at] = replace(hit, rank=below.rank)
     return ranked
