@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
 import polars as pl
@@ -47,7 +47,7 @@ _STATES = {
     "signal": "killed",
 }
 # Lines in which a launcher names the rank that ended first.
-_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica"))
+_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica", "exit.lightning"))
 # Lines, but for those that explain, that a rank prints which waits for another one.
 _PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier"))
 # Lines in which a launcher names the code that a process ended with.
@@ -97,6 +97,7 @@ class Ending:
     cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
     whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are
     the first and the last of ``attempts_in_log``.
+    ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -127,6 +128,8 @@ class Ending:
     lines_of_failure: int = 0
     peer: str | None = None
     attempts_in_log: int = 0
+    detail: str | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -367,8 +370,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = _attributed(cause, part.hits)
     waits = cause.role == "explains" or cause.meaning.signature in _PRINTED_BY_WAITING
     if waits and "peer" not in cause.fields:
-        # The rank that waits is not the one that failed.
-        rank, local, host = None, None, None
+        # The rank that waits is not the one that failed; of a link that failed its host is an end.
+        rank, local, host = None, None, host if cause.family == "network" else None
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
     meaning = cause.meaning
     return Ending(
@@ -391,6 +394,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         same_on=_same_on(cause, part.hits) if cause.role in ("root", "explains") else 0,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
         peer=cause.fields.get("peer"),
+        detail=cause.detail,
+        figures=cause.figures,
     )
 
 

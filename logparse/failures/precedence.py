@@ -23,6 +23,8 @@ LOGGED = "ignored.logged"
 SAME_CHARACTERS = 30
 # Lines of torchrun's report on all processes of a node, at most.
 LONGEST_REPORT = 150
+# The report of NCCL on its device: after a link failed it follows from that, on any host.
+_REPORT_OF_NCCL = "nccl.cuda"
 # Lines that a scheduler prints also where it only clears up after a process that failed.
 _CLEARING = frozenset(("slurm.cancel",))
 # Lines that say that a save failed, and of which kind.
@@ -128,4 +130,5 @@ def _weight(root: Hit) -> int:
 
 def _follows(root: Hit, explains: Hit) -> bool:
     """Whether ``root``, which comes after the time-out that ``explains``, is what it brings about."""
-    return root.family in _FALLOUT or root.meaning.general or not is_near(root, explains)
+    fallout = root.family in _FALLOUT or root.meaning.signature == _REPORT_OF_NCCL
+    return fallout or root.meaning.general or not is_near(root, explains)

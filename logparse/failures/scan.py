@@ -9,8 +9,10 @@ from functools import cache
 import polars as pl
 import regex
 
+from logparse.failures.details import detail_of
 from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes
-from logparse.failures.signatures import Meaning, Signature, exit_code, meaning_of, signatures
+from logparse.failures.signatures import JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
+from logparse.failures.wrapped import joined_lines, message_at, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_text
 
@@ -29,6 +31,8 @@ BELOW_HEADING = 3
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
 _CARRIES = regex.compile(r"RayTaskError|Caught \w+ in |RemoteTraceback|ProcessRaisedException|_Remote\w*Error")
+# torch.multiprocessing.spawn names the process above its traceback.
+_SPAWNED = "context.spawn"
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
@@ -38,11 +42,17 @@ _OWN_RANK = regex.compile(
     r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+):"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
+# Ray names the process that raised an exception; lines below, its driver prints the exception.
+_RAISED_AT = regex.compile(r"\bray::.{0,200}?\(pid=\d+, ip=(?P<host>[\w.:-]+)")
+# DDP prints the rank below its exception; lines between them, at most.
+BELOW_DDP = 6
 # torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
 _HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
-# A traceback that is printed as a list of Python; its last part is the exception.
+# A traceback that is printed as a list of Python, whose last part is the exception, or the error file of torchelastic.
 _LISTED = regex.compile(
-    r"\['Traceback \(most recent call last\).*, [\"'](?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
+    r"\"message\": \"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:[^\"\\]|\\.)*)\"?"
+    r"|\['Traceback \(most recent call last\).*, [\"']"
+    r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
@@ -65,6 +75,7 @@ class Hit:
 
     ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
     ``fields`` are other named groups of the pattern. ``after_bar`` says whether it follows the last step on its line.
+    ``detail`` and ``figures`` are what details.toml finds.
     """
 
     source: str
@@ -80,6 +91,8 @@ class Hit:
     caught: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     after_bar: bool = False
+    detail: str | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def role(self) -> str:
@@ -101,8 +114,51 @@ def find_hits(block: TextBlock) -> list[Hit]:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
     read = (_read(block.source, number, text) for number, text in numbered)
-    judged = _judged_by_context(_with_rank_above([hit for hit in read if hit is not None]))
-    return _without_handled(list(judged))
+    width = wrap_width(block)
+    whole = _with_torn(block, [hit for hit in read if hit is not None], width)
+    found = _with_rank_of_ddp(_with_process_above(whole))
+    judged = _judged_by_context(_with_rank_above(found))
+    return [_with_detail(hit, block, width) for hit in _without_handled(list(judged))]
+
+
+def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list[Hit]:
+    """``hits`` with those that only a line and its rest show, which a terminal of ``width`` columns parted."""
+    if width is None:
+        return list(hits)
+    vague = {hit.line for hit in hits if hit.meaning.general}
+    torn: dict[int, Hit] = {}
+    for number, text, rest in joined_lines(block, _any_mark(), width):
+        whole = text + rest
+        if _reaches(whole, len(rest), number in vague) and (hit := _read_part(block.source, number, whole)) is not None:
+            torn[number] = hit
+    kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
+    return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
+
+
+def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
+    """Whether ``hit`` is on the rest of a message that was read whole."""
+    return hit.line - 1 in torn and torn[hit.line - 1].meaning.signature == hit.meaning.signature
+
+
+def _reaches(text: str, rest: int, vague: bool) -> bool:
+    """Whether what a signature finds in ``text`` reaches into its last ``rest`` characters from before them.
+
+    Where the line alone is ``vague``, it may lie in them.
+    """
+    bare = read_prefixes(_ends_of(text)).bare
+    signature, match = _first(bare) or (None, None)
+    if signature is None or match is None or match.end() <= len(bare) - rest:
+        return False
+    return match.start() < len(bare) - rest or (vague and not signature.general)
+
+
+def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
+    """``hit`` with the figures and names in its message that the next step needs."""
+    if hit.role not in JUDGED:
+        return hit
+    text, below = message_at(block, hit.line, width)
+    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below))
+    return replace(hit, detail=found[0], figures=found[1]) if found else hit
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
@@ -174,7 +230,7 @@ def _hit(
         meaning_of(signature, code, _message_of(message, match)),
         rank=_first_number(torn, line.rank, rank),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
-        host=groups.get("host") or line.host,
+        host=groups.get("host") or _raised_at(message) or line.host,
         code=code,
         clock=clock_of(text),
         absent=tuple(
@@ -182,6 +238,12 @@ def _hit(
         ),
         fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES},
     )
+
+
+def _raised_at(message: str) -> str | None:
+    """The address of the process of Ray that raised what ``message`` carries; None where it names none."""
+    match = _RAISED_AT.search(message)
+    return match["host"] if match else None
 
 
 def _message_of(message: str, match: regex.Match[str]) -> str:
@@ -206,6 +268,38 @@ def _with_rank_above(hits: Sequence[Hit]) -> list[Hit]:
         elif head is not None and hit.line - head.line <= BELOW_HEAD and hit.rank is None and _CODE.search(hit.text):
             hit = replace(hit, rank=head.rank)
         ranked.append(hit)
+    return ranked
+
+
+def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` in which an exception has the rank or the host of the process that a line above it names."""
+    above: Hit | None = None
+    placed: list[Hit] = []
+    for hit in hits:
+        if hit.meaning.signature == _SPAWNED or _CARRIES.search(hit.text):
+            above = hit
+        elif above is not None and hit.role in JUDGED and hit.line - above.line <= LONGEST_TRACEBACK:
+            hit = _in_process(hit, above)
+            above = None
+        placed.append(hit)
+    return placed
+
+
+def _in_process(hit: Hit, above: Hit) -> Hit:
+    if hit.rank is not None or hit.local_rank is not None:
+        return hit
+    return replace(hit, rank=above.rank, local_rank=above.local_rank, host=hit.host or above.host)
+
+
+def _with_rank_of_ddp(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` in which an exception of DDP has the rank that a line below it names."""
+    ranked = list(hits)
+    for at, hit in enumerate(hits):
+        below = next(
+            (one for one in hits[at + 1 : at + 1 + BELOW_DDP] if one.meaning.signature == "context.grad"), None
+        )
+        if hit.meaning.signature == "ddp.unused" and hit.rank is None and below and below.line - hit.line <= BELOW_DDP:
+            ranked[at] = replace(hit, rank=below.rank)
     return ranked
 
 
@@ -253,7 +347,7 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
         return False
     if _CARRIES.search(hit.text):
         below = (one for one in following if one.role == "root" and not _CARRIES.search(one.text))
-        return any(one.rank == hit.rank and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
+        return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
     if not _HEADING.search(hit.text):
         return False
     return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING])
@@ -264,9 +358,6 @@ def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:
     named = _with_assertion(hit, before) if hit.text.endswith(BARE) else hit
     last = max((at for at, other in enumerate(before) if other.role != "context"), default=-1)
     own = before[last + 1 :]
-    spawned = next((other.local_rank for other in own if other.meaning.signature == "context.spawn"), None)
-    if spawned is not None and named.rank is None and named.local_rank is None:
-        named = replace(named, local_rank=spawned)
     about = [other.meaning for other in own if other.family != "unknown"]
     if not about or not _may_be_about(named.meaning, about[-1]):
         return named

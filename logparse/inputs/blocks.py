@@ -68,7 +68,7 @@ class TextBlock:
         """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""
         if not self.count:
             return pl.DataFrame(schema=LINE_COLUMNS)
-        return self._rows(self._texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
+        return self._rows(self.texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
 
     def matching(self, pattern: str) -> pl.DataFrame:
         """Those of the ``lines`` in which ``pattern`` is found.
@@ -78,8 +78,8 @@ class TextBlock:
         """
         import numpy as np
 
-        matches = self._texts.str.contains(pattern)
-        return self._rows(self._texts.filter(matches), pl.Series(np.flatnonzero(matches.to_numpy())))
+        matches = self.texts.str.contains(pattern)
+        return self._rows(self.texts.filter(matches), pl.Series(np.flatnonzero(matches.to_numpy())))
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
         """The lines with these ``texts`` at these ``places`` of the block, from 0."""
@@ -91,7 +91,8 @@ class TextBlock:
         )
 
     @cached_property
-    def _texts(self) -> pl.Series:
+    def texts(self) -> pl.Series:
+        """The lines, without terminal codes."""
         texts = _split(self.text)
         return texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
 

@@ -16,6 +16,7 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
+from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, NOVEL, Ending, FailureLine
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
@@ -249,7 +250,7 @@ def _advice(ending: Ending) -> list[ScreenRow]:
         return []
     rows = []
     if ending.remedy:
-        rows.append(ScreenRow(tr("  try"), "", [word("remedies", ending.remedy)]))
+        rows += _rows(tr("  try"), _next_steps(ending))
     if ending.collect:
         rows.append(ScreenRow(tr("  collect"), "", [word("collects", ending.collect)]))
     if ending.exit_code is not None:
@@ -257,6 +258,13 @@ def _advice(ending: Ending) -> list[ScreenRow]:
     if ending.attempts_in_log > 1:
         rows.append(ScreenRow(tr("  attempts"), "", _attempts(ending)))
     return rows
+
+
+def _next_steps(ending: Ending) -> list[str]:
+    """What to try: with the figures and names of the line where it has them, then what its kind asks for."""
+    exact = [fill("details", ending.detail, ending.figures)] if ending.detail else []
+    general = [] if ending.detail in complete_details() else [word("remedies", ending.remedy or "unknown")]
+    return [*exact, *general]
 
 
 def _attempts(ending: Ending) -> list[str]:

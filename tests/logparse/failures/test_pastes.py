@@ -1,0 +1,98 @@
+"""Excerpts as people paste them: the cause, its rank and its host, from a few lines of several processes."""
+
+import pytest
+
+from logparse.decode.read_run import diagnose_run
+
+PASTES = {
+    "a link that failed before NCCL's report on the device of another host": (
+        "node-a:51:52 [0] net_ib.cc:12 NCCL WARN NET/IB : Got completion from peer 10.1.4.6<43> with error 12\n"
+        "node-b:41:42 [1] init.cc:194 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n",
+        ("network", 1, None, None, "node-a"),
+    ),
+    "NCCL's report on the device before the link": (
+        "node-b:41:42 [1] init.cc:194 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n"
+        "node-a:51:52 [0] net_ib.cc:12 NCCL WARN NET/IB : Got completion from peer 10.1.4.6<43> with error 12\n",
+        ("device_program", 1, None, None, "node-b"),
+    ),
+    "a process of torch.multiprocessing.spawn": (
+        "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 1 terminated with the following error:\n"
+        'Traceback (most recent call last):\n  File "a.py", line 7, in work\n'
+        "RuntimeError: CUDA error: invalid device ordinal\n",
+        ("setup", 6, 1, 1, None),
+    ),
+    "a process of torch.multiprocessing.spawn that only ended": (
+        "torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with exit code 1\n",
+        ("unknown", 1, 2, 2, None),
+    ),
+    "a global rank": ("global rank 3: ValueError: too many values to unpack\n", ("exception", 1, 3, None, None)),
+    "a rank after a colon": ("rank: 2 | ValueError: too many values to unpack\n", ("exception", 1, 2, None, None)),
+    "both ranks": ("rank 11 (local_rank: 3): ValueError: too many values\n", ("exception", 1, 11, 3, None)),
+    "the error file of torchelastic": (
+        'errors.error_handler:{\n  "message": {\n    "message": "ValueError: split \\"dev\\" is not there",\n'
+        '    "extraInfo": {\n      "py_callstack": "Traceback (most recent call last):\\n  File \\"a.py\\", line 9\\n'
+        'ValueError: split \\"dev\\" is not there\\n",\n      "timestamp": "1690000000"\n',
+        ("exception", 3, None, None, None),
+    ),
+    "the rank below an exception of DDP": (
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.\n"
+        "Parameter indices which did not receive grad for rank 5: 160 161\n",
+        ("exception", 1, 5, None, None),
+    ),
+    "a child of Lightning, which kills the others": (
+        "[rank: 1] Child process with PID 42 terminated with code -11. Forcefully terminating all other processes.\n"
+        "Killed\n",
+        ("crash", 1, 1, None, None),
+    ),
+    "an exception that Ray carries to its driver": (
+        "ray.exceptions.RayTaskError(ValueError): ray::WorkerDict.init_model() (pid=88, ip=10.0.0.9, actor_id=ab)\n"
+        '  File "a.py", line 500, in init_model\nValueError: too many values to unpack\n',
+        ("exception", 3, None, None, "10.0.0.9"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PASTES)
+def test_a_paste_names_cause_rank_and_host(tmp_path, name):
+    text, expected = PASTES[name]
+    path = tmp_path / "run.log"
+    path.write_text(text)
+    ending = diagnose_run([str(path)])
+    assert (ending.family, ending.line, ending.rank, ending.local_rank, ending.host) == expected
+
+
+def wrapped(text, width):
+    return "".join(f"{text[at : at + width]}\n" for at in range(0, len(text), width))
+
+
+def test_a_message_that_a_terminal_wrapped_is_read_whole(tmp_path):
+    watchdog = (
+        "[rank5]:[E612 09:11:23.036611330 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught collective operation "
+        "timeout: WorkNCCL(SeqNum=1712, OpType=ALLREDUCE, NumelIn=8192, NumelOut=8192, Timeout(ms)=600000) ran for 600"
+    )
+    path = tmp_path / "run.log"
+    for width in (80, 100):
+        path.write_text(wrapped(watchdog, width) * 2)
+        ending = diagnose_run([str(path)])
+        assert (ending.family, ending.line, ending.cause.rank, ending.detail) == (
+            "collective_timeout",
+            1,
+            5,
+            "collective_number",
+        )
+        assert ending.figures == {"number": "1712", "operation": "ALLREDUCE", "limit": "600000"}
+
+
+def test_a_vague_line_has_the_meaning_of_its_rest(tmp_path):
+    begin = "[rank4]: RuntimeError: [3] sets up a communicator and asks for its unique Id of the node that leads: "
+    text = begin + "CUDA error: an illegal memory access was encountered"
+    path = tmp_path / "run.log"
+    path.write_text("x" * 80 + "\n" + wrapped(text, 80))
+    ending = diagnose_run([str(path)])
+    assert (ending.family, ending.line, ending.rank) == ("device_program", 2, 4)
+
+
+def test_lines_of_one_width_are_not_joined_without_a_message_across_them(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("step 1 of 9 caught collective".ljust(80, ".") + "\n" + "=" * 80 + "\n" + "operation timeout\n")
+    assert diagnose_run([str(path)]).state == "unknown"
