@@ -25,8 +25,8 @@ SAME_CHARACTERS = 30
 LONGEST_REPORT = 150
 # The report of NCCL on its device: after a link failed it follows from that, on any host.
 _REPORT_OF_NCCL = "nccl.cuda"
-# Lines that a scheduler prints also where it only clears up after a process that failed.
-_CLEARING = frozenset(("slurm.cancel",))
+# Lines that a scheduler prints where it clears up after a process that failed, and a shell that goes on.
+_CLEARING = frozenset(("slurm.cancel", "arguments.command"))
 # Lines that say that a save failed, and of which kind.
 _WRITES = frozenset(("ckpt.write", "python.exception", "native.what"))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
@@ -40,7 +40,7 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
         (at[id(hit)] for hit in hits if hit.role in ("finding", "frame") and hit.code not in (None, 0)), len(hits)
     )
     explains = _first_wait(hits)
-    # A scheduler's line only clears up where a process ended before.
+    # A scheduler's line only clears up where a process ended before; a shell goes on.
     roots = [
         hit for hit in hits if hit.role == "root" and not (hit.meaning.signature in _CLEARING and at[id(hit)] > ended)
     ]
@@ -130,5 +130,5 @@ def _weight(root: Hit) -> int:
 
 def _follows(root: Hit, explains: Hit) -> bool:
     """Whether ``root``, which comes after the time-out that ``explains``, is what it brings about."""
-    fallout = root.family in _FALLOUT or root.meaning.signature == _REPORT_OF_NCCL
+    fallout = root.family in _FALLOUT or root.meaning.signature in (_REPORT_OF_NCCL, *_CLEARING)
     return fallout or root.meaning.general or not is_near(root, explains)

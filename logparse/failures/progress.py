@@ -59,7 +59,9 @@ class Progress:
             at -= 1
         # No step came before this one: the bar was at its beginning, perhaps without a time, when it was first drawn.
         drawn = self._first_bar(source, first, lines[at]) if at == begin else None
-        return drawn or lines[at], steps[at]
+        # A bar that is first seen in the middle was drawn before: in what was cut off.
+        midway = drawn is not None and at == begin == 0 and 1 < steps[at] < (self.planned or 0)
+        return None if midway else drawn or lines[at], steps[at]
 
     def _first_bar(self, source: str, first: int, line: int) -> int | None:
         """The line, from ``first`` on, on which the bar of ``line`` is first drawn; None where ``line`` has no bar."""

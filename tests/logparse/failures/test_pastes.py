@@ -49,6 +49,23 @@ PASTES = {
         '  File "a.py", line 500, in init_model\nValueError: too many values to unpack\n',
         ("exception", 3, None, None, "10.0.0.9"),
     ),
+    "a shell that goes on after a time-out": (
+        "[rank0]:[E1218 20:27:21.426 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600057 ms\n"
+        "+ sleep 5\nrun.sh: line 45: --disable_tqdm: command not found\n",
+        ("collective_timeout", 1, None, None, None),
+    ),
+    "a bar that is first seen in the middle, as a process draws it once more at its end": (
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n"
+        "  4%|4         | 17/387 [05:25<1:57:56, 19.13s/it]\n",
+        ("numerics", 1, None, None, None),
+    ),
+    "an environment that conda cannot activate, which ends no job": (
+        "CommandNotFoundError: Your shell has not been properly configured to use 'conda activate'.\n"
+        "  2%|2         | 1/50 [10:31<8:35:20, 631.04s/it]slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT "
+        "2026-03-01T16:20:46 DUE TO TIME LIMIT ***\n",
+        ("time_limit", 2, None, None, None),
+    ),
 }
 
 
