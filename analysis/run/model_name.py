@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.model.same import models_of
+from analysis.model.catalogue import catalogued
+from analysis.model.same import models_of, same_model
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 
@@ -17,11 +18,12 @@ MODELS_NAMED = 2
 
 def names_of_model(analysis: Analysis, context: RunContext, sources: Sequence[str]) -> list[str]:
     """The name that the user gave; else those of its shape, of several only those that the log or its path says."""
-    origin = context.origin("num_layers")
-    if origin and origin.kind == "model":
-        return [str(origin.rule)]
-    named = [model.name for model in models_of(analysis.computation.shape)]
-    words = (*sources, str(context.get("model_name")), str(origin.rule if origin else ""))
-    text = " ".join(words).lower()
+    shape, origin = analysis.computation.shape, context.origin("num_layers")
+    given = catalogued(str(origin.rule)) if origin and origin.kind == "model" else None
+    # With flags that change its sizes it is another model.
+    if given and same_model(given.shape, shape):
+        return [given.name]
+    named = [model.name for model in models_of(shape)]
+    text = " ".join((*sources, str(context.get("model_name")))).lower()
     names = [name for name in named if name in text] or named
     return names if len(names) <= MODELS_NAMED else []

@@ -43,7 +43,7 @@ RECORDS = (
 SKIPPED_UPDATES = Companion(
     "Attempted loss scale: ", r"OVERFLOW! Rank (?P<skipped_iterations>0) Skipping step\.", belongs_to="count"
 )
-
+# The line, for samples.
 SKIPPED_UPDATE = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768\n"
 
 BLOCKS = (

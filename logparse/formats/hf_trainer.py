@@ -149,7 +149,7 @@ FORMAT = LogFormat(
     blocks=(HF_CONFIG, HF_ARGUMENTS),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
-        # Adapters are trained on samples as they are; packed ones are full, so that the most is what it was.
+        # Adapters are trained on samples of any length. Where they are packed, the upper bound is the figure itself.
         Choice("variable_seq_lengths", "True", {"peft:share": _PART}),
         Choice("variable_seq_lengths", "True", {"loader:method": "[LD]oRA"}),
         *PREFERENCE_CHOICES,

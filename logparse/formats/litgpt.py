@@ -1,6 +1,6 @@
 """litgpt: one line per pass, ``Epoch 1 | iter 8 step 4 | loss train: 1.7, val: n/a | iter time: 514 ms (step)``.
 
-To 0.3, with other words while these were chosen (litgpt#1055): ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, on TPUs without loss, also with a bar after the pass. A step is the
+To 0.3, and in other words in early 2024 (litgpt#1055): ``iter 8 step 4: loss 1.7, iter time: 514.10ms (optimizer.step)``, on TPUs without loss, also with a bar after the pass. A step is the
 passes up to the one marked ``(step)`` or ``(optimizer.step)``; its time is the sum of theirs. Where passes are missing, as with a
 ``log_interval`` beyond 1, it is unknown.
 """

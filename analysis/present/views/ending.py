@@ -250,7 +250,7 @@ def _advice(ending: Ending) -> list[ScreenRow]:
         return []
     rows = []
     if ending.remedy:
-        rows += _rows(tr("  try"), _next_steps(ending))
+        rows += _rows(tr("  try"), _next_steps(ending, ending.remedy))
     if ending.collect:
         rows.append(ScreenRow(tr("  collect"), "", [word("collects", ending.collect)]))
     if ending.exit_code is not None:
@@ -260,10 +260,10 @@ def _advice(ending: Ending) -> list[ScreenRow]:
     return rows
 
 
-def _next_steps(ending: Ending) -> list[str]:
-    """What to try: with the figures and names of the line where it has them, then what its kind asks for."""
+def _next_steps(ending: Ending, remedy: str) -> list[str]:
+    """What to try: with the figures and names of the line where it has them, then the general ``remedy``."""
     exact = [fill("details", ending.detail, ending.figures)] if ending.detail else []
-    general = [] if ending.detail in complete_details() else [word("remedies", ending.remedy or "unknown")]
+    general = [] if ending.detail in complete_details() else [word("remedies", remedy)]
     return [*exact, *general]
 
 

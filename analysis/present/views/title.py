@@ -32,7 +32,7 @@ def _who(run: Run) -> list[str]:
     title = run.title
     facts = (
         tr("{model} on {devices}", model=model_text(title), devices=_devices(title)),
-        "LoRA" if run.analysis.computation.shape.lora or run.context.get("adapter_parameters") else None,
+        "LoRA" if run.context.get("lora") else None,
         run.context.get("precision"),
         framework_text(run.framework),
     )
@@ -48,7 +48,7 @@ def _extent(run: Run) -> list[str]:
 
 
 def _no_goodput(run: Run) -> str:
-    """Why a run has none, where that is of its kind or length."""
+    """Why a run has none, where that is of its kind or length; of missing step times another row speaks."""
     if run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams:
         return ""
     if run.short:

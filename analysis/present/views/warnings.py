@@ -131,16 +131,19 @@ def _of_no_rate(note: Note, run: Run) -> bool:
 
 def _of_no_peak(note: Note, run: Run) -> bool:
     """Whether a note on the peak is of a run of which no share of it is shown."""
-    rates = [run.analysis.rate(name) for name in ("steady", "all_steps")]
-    shares = [rate[name] for rate in rates for name in ("mfu", "peak_utilization")]
-    shown = run.device_mfu is not None or any(share is not None for share in shares)
+    shown = run.device_mfu is not None or _is_shown(run, "mfu", "peak_utilization")
     return note.code in ("number_type_assumed", "other_peak_figures") and not shown
 
 
 def _of_no_tokens(note: Note, run: Run) -> bool:
     """Whether a note on the length of samples is of a run of which no count of tokens is shown."""
-    rates = (run.analysis.rate(name)[TOKENS] for name in ("steady", "all_steps"))
-    return note.code == "lengths_vary" and all(rate is None for rate in rates)
+    return note.code == "lengths_vary" and not _is_shown(run, TOKENS)
+
+
+def _is_shown(run: Run, *figures: str) -> bool:
+    """Whether one of ``figures`` is known of the steady rate, or of that of all steps."""
+    rates = [run.analysis.rate(name) for name in ("steady", "all_steps")]
+    return any(rate[figure] is not None for rate in rates for figure in figures)
 
 
 def own_warnings(run: Run) -> list[str]:

@@ -202,6 +202,9 @@ def test_a_model_that_was_given_keeps_its_name_and_needs_no_owner(tmp_path):
     (tmp_path / "run.log").write_text("".join(megatron_line(step, 1000.0) + "\n" for step in range(1, 31)))
     shown = run_logparse("analyze", "run.log", *options, cwd=tmp_path).stdout
     assert shown.startswith("opt-1.3b on 8 devices")
+    # With another width it is another model.
+    shown = run_logparse("analyze", "run.log", *options, "--hidden-size", "1024", cwd=tmp_path).stdout
+    assert "opt-1.3b" not in shown.splitlines()[0]
 
 
 @pytest.mark.parametrize(
