@@ -66,7 +66,7 @@ NAMED_ELSEWHERE = {
 # The log's TFLOP/s are those of the real model where the two differ by less than this.
 SAME_SHARE = 0.02
 OF_MODEL = msg("the log's TFLOP/s counts the real model, as MFU does")
-OF_EXECUTED = msg("the log's TFLOP/s counts the real model and recomputation, as HFU does")
+OF_EXECUTED = msg("the log's TFLOP/s counts recomputation, as HFU does")
 # Clauses on the first screen.
 SHOWN = 2
 
