@@ -94,9 +94,9 @@ class Ending:
     ``evidence`` of a completed run is the line after its end that puts the last save in doubt.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
-    cause, the ``same_ranks``. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are
-    the first and the last of ``attempts_in_log``.
+    cause, the ``same_ranks``. ``suspects`` are ranks that may have stopped or slowed the others, out of
+    ``ranks_compared``; ``bound`` says whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the
+    other end of a link. ``attempts`` are the first and the last of ``attempts_in_log``.
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """

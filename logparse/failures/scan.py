@@ -30,7 +30,9 @@ BELOW_HEADING = 3
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
-_CARRIES = regex.compile(r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error")
+_CARRIES = regex.compile(
+    r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
+)
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
 _CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
 # Lines above a cause that may say what it is about.

@@ -289,7 +289,9 @@ def _next_steps(ending: Ending) -> list[str]:
     """What to try: with the figures and names of the line where it has them, then what its kind asks for."""
     exact = [fill("details", ending.detail, ending.figures)] if ending.detail else []
     if ending.remedy == "own_traceback" and ending.rank is not None:
-        text = tr("read the traceback of rank {rank}, above this line or in its own log (torchrun: --tee 3)", rank=ending.rank)
+        text = tr(
+            "read the traceback of rank {rank}, above this line or in its own log (torchrun: --tee 3)", rank=ending.rank
+        )
         return [*exact, text]
     general = [] if ending.detail in complete_details() else [word("remedies", ending.remedy or "unknown")]
     return [*exact, *general]
