@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 import regex
 
 from logparse.masking import mask_text
+
+_GIB, _MILLISECONDS = 2**30, 1000
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class DetailPattern:
     pattern: str
     sample: tuple[str, ...]
     below: bool = False
+    above: bool = False
     complete: bool = False
 
     @cached_property
@@ -38,23 +41,37 @@ def detail_patterns() -> tuple[DetailPattern, ...]:
     return tuple(map(_read, tomllib.loads(path.read_text(encoding="utf-8"))["detail"]))
 
 
-def detail_of(remedy: str, text: str, below: str = "") -> tuple[str, dict[str, str]] | None:
-    """The code and the figures of the first entry for ``remedy`` that fits ``text``, or the lines ``below`` it."""
+def detail_of(
+    remedy: str, text: str, below: str = "", above: str = "", wrapped: Sequence[str] = ()
+) -> tuple[str, dict[str, str]] | None:
+    """The code and the figures of the first entry for ``remedy`` that fits ``text``, or the lines around it.
+
+    ``wrapped`` are what the text may be if a terminal wrapped it.
+    """
     for entry in detail_patterns():
-        if remedy in entry.remedies and (match := _search(entry, text, below)):
-            figures = {name: mask_text(value) for name, value in match.groupdict().items() if value is not None}
-            return entry.code, figures
+        if remedy not in entry.remedies:
+            continue
+        texts = [f"{text}\n{below}" if entry.below else text, *wrapped, *([above] if entry.above else [])]
+        if match := next((match for one in texts if (match := entry.compiled.search(one))), None):
+            return entry.code, {name: _figure(name, value) for name, value in match.groupdict().items() if value}
     return None
+
+
+def _figure(name: str, value: str) -> str:
+    """A figure as a reader wants it, by the end of its name: a size, a time, a version of CUDA."""
+    if name.endswith("_bytes"):
+        return f"{int(value) / _GIB:.3g} GiB"
+    if name.endswith("_ms"):
+        return f"{int(value) / _MILLISECONDS:g} s"
+    if name.endswith("_cuda"):
+        return f"{int(value) // 1000}.{int(value) % 1000 // 10}"
+    return mask_text(value)
 
 
 @cache
 def complete_details() -> frozenset[str]:
     """Codes whose words say the whole next step."""
     return frozenset(entry.code for entry in detail_patterns() if entry.complete)
-
-
-def _search(entry: DetailPattern, text: str, below: str) -> regex.Match[str] | None:
-    return entry.compiled.search(f"{text}\n{below}" if entry.below else text)
 
 
 def _read(entry: Mapping[str, Any]) -> DetailPattern:

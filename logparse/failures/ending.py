@@ -94,9 +94,9 @@ class Ending:
     ``evidence`` of a completed run is the line after its end that puts the last save in doubt.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
-    cause. ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says
-    whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are
-    the first and the last of ``attempts_in_log``.
+    cause, the ``same_ranks``. ``suspects`` are ranks that may have stopped or slowed the others, out of
+    ``ranks_compared``; ``bound`` says whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the
+    other end of a link. ``attempts`` are the first and the last of ``attempts_in_log``.
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
@@ -130,6 +130,7 @@ class Ending:
     attempts_in_log: int = 0
     detail: str | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
+    same_ranks: tuple[int, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -374,6 +375,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         rank, local, host = None, None, host if cause.family == "network" else None
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
     meaning = cause.meaning
+    same_ranks = _ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
     return Ending(
         state,
         meaning.family,
@@ -391,7 +393,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         meaning.remedy,
         meaning.collect or None,
         evidence,
-        same_on=_same_on(cause, part.hits) if cause.role in ("root", "explains") else 0,
+        same_on=len(same_ranks),
+        same_ranks=same_ranks,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
         peer=cause.fields.get("peer"),
         detail=cause.detail,
@@ -404,6 +407,8 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
     rank, local, host, code = _block(hits, cause)
     if rank is None and cause.rank is None:
         rank, host = _named_with(cause, hits)
+    if (rank, local, cause.rank, cause.local_rank) == (None,) * 4:
+        rank = _of_environment(hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
@@ -432,6 +437,13 @@ def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None
     ]
     known = {(hit.rank, hit.host) for hit in same if cause.meaning.signature not in _DIFFERENT}
     return next(iter(known)) if len(known) == 1 else (None, None)
+
+
+def _of_environment(hits: Sequence[Hit]) -> int | None:
+    """The rank of the only process whose environment the log prints, where no line has a rank."""
+    known = {hit.rank for hit in hits if hit.meaning.signature == "context.rank"}
+    ranks = {hit.rank for hit in hits if hit.rank is not None}
+    return next(iter(known)) if len(known) == 1 and ranks <= known else None
 
 
 def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:
@@ -486,9 +498,9 @@ def _evidence(hit: Hit) -> FailureLine:
     return FailureLine(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
 
 
-def _same_on(cause: Hit, hits: Sequence[Hit]) -> int:
-    """How many ranks print the cause: one that all print is a setting or the data, not a device."""
-    return len({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)})
+def _ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
+    """The ranks that print the cause: one that all print is a setting or the data, not a device."""
+    return tuple(sorted({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)}))
 
 
 def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
@@ -498,7 +510,7 @@ def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
     if "peer" in hit.fields:
         # Either end of the link may have failed.
         host = None
-    if hit.role == "explains" or _same_on(hit, part.hits) > 1:
+    if hit.role == "explains" or len(_ranks_with(hit, part.hits)) > 1:
         # Which rank prints a message first that several print is chance.
         rank, host = None, None
     at = (hit.meaning.signature, hit.line, hit.text, rank, host)

@@ -24,7 +24,7 @@ _PREFIX = regex.compile(
     r"|\[?[EWI]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
-    r"(?:\]|:|,| -| \|) *" + _FOLLOWS + r"|(?P<host>[a-z][\w-]*\d[\w.-]*)(?:: | +\| )" + _FOLLOWS + r")"
+    r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS + r"|(?P<host>[a-z][\w-]*\d[\w.-]*)(?:: | +\| )" + _FOLLOWS + r")"
 )
 _RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
 _STAMP = regex.compile(

@@ -12,7 +12,7 @@ import regex
 from logparse.failures.details import detail_of
 from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes
 from logparse.failures.signatures import JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
-from logparse.failures.wrapped import joined_lines, message_at, wrap_width
+from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_text
 
@@ -30,7 +30,13 @@ BELOW_HEADING = 3
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
-_CARRIES = regex.compile(r"RayTaskError|Caught \w+ in |RemoteTraceback|ProcessRaisedException|_Remote\w*Error")
+_CARRIES = regex.compile(
+    r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
+)
+# Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
+_CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
+# Lines above a cause that may say what it is about.
+LINES_ABOVE = 8
 # torch.multiprocessing.spawn names the process above its traceback.
 _SPAWNED = "context.spawn"
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
@@ -115,7 +121,7 @@ def find_hits(block: TextBlock) -> list[Hit]:
     numbered = lines.select("line_number", "text").iter_rows()
     read = (_read(block.source, number, text) for number, text in numbered)
     width = wrap_width(block)
-    whole = _with_torn(block, [hit for hit in read if hit is not None], width)
+    whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
     judged = _judged_by_context(_with_rank_above(found))
     return [_with_detail(hit, block, width) for hit in _without_handled(list(judged))]
@@ -133,6 +139,23 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
             torn[number] = hit
     kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
     return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
+
+
+def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
+    """``hits`` with those of a pasted log whose marks are cut in two, at any width."""
+    if not is_pasted(block):
+        return hits
+    known = {hit.line for hit in hits if not hit.meaning.general}
+    numbers = [number for number in cut_lines(block, _long_mark()) if number not in known]
+    cut = {number: hit for number in numbers if (hit := _read_cut(block, number)) is not None}
+    return sorted((*(hit for hit in hits if hit.line not in cut), *cut.values()), key=lambda hit: hit.line)
+
+
+def _read_cut(block: TextBlock, number: int) -> Hit | None:
+    """What line ``number`` and its rest say, where a signature knows it."""
+    texts = dict.fromkeys(whole_messages(block, number))
+    read = (_read_part(block.source, number, text) for text in texts)
+    return next((hit for hit in read if hit is not None and hit.role in _CAUSES and not hit.meaning.general), None)
 
 
 def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
@@ -157,7 +180,10 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     if hit.role not in JUDGED:
         return hit
     text, below = message_at(block, hit.line, width)
-    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below))
+    at = hit.line - block.first
+    above = " ".join(block.texts[max(0, at - LINES_ABOVE) : at])
+    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
+    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), _ends_of(above), wrapped)
     return replace(hit, detail=found[0], figures=found[1]) if found else hit
 
 
@@ -405,6 +431,14 @@ def _marks() -> tuple[str, ...]:
     """Every mark; one that holds another one adds nothing."""
     marks = dict.fromkeys(mark for signature in signatures() if signature.role != "advice" for mark in signature.marks)
     return tuple(mark for mark in marks if not any(other != mark and other in mark for other in marks))
+
+
+@cache
+def _long_mark() -> str:
+    """A pattern for polars that finds the marks that are worth looking for in lines that were cut."""
+    known = (one for one in signatures() if one.role in _CAUSES and not one.general)
+    marks = dict.fromkeys(mark for one in known for mark in one.marks if len(mark) >= LEAST_CUT)
+    return "|".join(regex.escape(mark, special_only=True) for mark in marks)
 
 
 @cache

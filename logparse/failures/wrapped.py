@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import takewhile
 
+from logparse.failures.prefixes import read_prefixes
 from logparse.inputs.blocks import TextBlock
 
 # Columns of terminals. No line of a text that one wrapped is longer than its width, and several are as long.
 NARROWEST, WIDEST, FEWEST_FULL = 60, 400, 2
 # Lines of one message that are joined, at most, and lines below it that are read.
 MOST_PARTS, LINES_BELOW = 8, 3
+# Lines of a log that a person may have pasted, and characters at each side of a place where it may be wrapped.
+MOST_PASTED, LONGEST_CUT = 2000, 64
 
 
 def wrap_width(block: TextBlock) -> int | None:
@@ -38,3 +42,28 @@ def message_at(block: TextBlock, number: int, width: int | None) -> tuple[str, s
     while n < min(len(texts), MOST_PARTS) and len(texts[n - 1]) == width:
         n += 1
     return "".join(texts[:n]), "\n".join(texts[n : n + LINES_BELOW])
+
+
+def is_pasted(block: TextBlock) -> bool:
+    """Whether ``block`` is a whole short log."""
+    return block.first == 1 and 1 < block.count <= MOST_PASTED
+
+
+def cut_lines(block: TextBlock, pattern: str) -> list[int]:
+    """Numbers of lines whose end has ``pattern`` only with the beginning of the next one, at any width."""
+    ends = block.texts.str.slice(-LONGEST_CUT)
+    heads = block.texts.str.head(LONGEST_CUT).shift(-1).fill_null("")
+    both = (ends + heads).str.contains(pattern) | (ends.str.strip_chars_end() + " " + heads).str.contains(pattern)
+    cut = both & ~ends.str.contains(pattern) & ~heads.str.contains(pattern)
+    return [block.first + at for at in cut.arg_true().to_list()]
+
+
+def whole_messages(block: TextBlock, number: int) -> tuple[str, str]:
+    """Line ``number`` with the lines after it as one message, put together in both ways in which a line is wrapped.
+
+    What another process prints, after a prefix of its own, is no part of it.
+    """
+    at = number - block.first
+    first, *rest = block.texts[at : at + 1 + MOST_PARTS].to_list()
+    own = list(takewhile(lambda text: read_prefixes(text).bare == text.lstrip(), rest))
+    return "".join((first, *own)), " ".join((first, *own))

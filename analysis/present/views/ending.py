@@ -119,11 +119,35 @@ def _where_it_ended(ending: Ending) -> str:
 def _waits(ending: Ending) -> str:
     """Who reports a wait that timed out: the missing rank is another one. Empty of any other cause."""
     cause = ending.cause
-    if cause is None or cause.role != "explains" or ending.family != "collective_timeout" or not ending.same_on:
+    if cause is None or ending.remedy != "collective_timeout" or cause.role not in ("explains", "consequence"):
         return ""
     if ending.same_on > 1:
-        return tr("{n} ranks waited for a missing rank", n=ending.same_on)
-    return "" if cause.rank is None else tr("rank {rank} waited for a missing rank", rank=cause.rank)
+        who = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
+    elif cause.rank is None:
+        return ""
+    else:
+        who = tr("rank {rank}", rank=cause.rank)
+    named = _named_missing(ending)
+    if named is None:
+        return tr("{who} waited for a missing rank", who=who)
+    return tr("{who} waited for rank {rank}", who=who, rank=named)
+
+
+def _named_missing(ending: Ending) -> int | None:
+    """The only suspect, where other ranks name it as the one for which they wait."""
+    if len(ending.suspects) != 1:
+        return None
+    (suspect,) = ending.suspects
+    codes = {getattr(reason, "code", None) for reason in getattr(suspect, "reasons", ())}
+    return suspect.rank if "named_absent" in codes else None
+
+
+def _all_ranks(ending: Ending) -> str:
+    """The ranks that print the cause, where none between the first and the last is missing."""
+    ranks = ending.same_ranks
+    if not ranks or ranks[-1] - ranks[0] + 1 != len(ranks):
+        return ""
+    return tr("ranks {first} to {last}", first=ranks[0], last=ranks[-1])
 
 
 def _who(ending: Ending) -> str:
@@ -133,7 +157,8 @@ def _who(ending: Ending) -> str:
         return tr("link of {ends}, ", ends=tr(" and ").join(ends))
     if ending.same_on > 1:
         # Which of them prints it first is chance.
-        return tr("{n} ranks, ", n=ending.same_on)
+        every = _all_ranks(ending)
+        return tr("{who}, all the same: ", who=every) if every else tr("{n} ranks, ", n=ending.same_on)
     if ending.rank is not None and ending.host:
         return tr("rank {rank} ({host}), ", rank=ending.rank, host=ending.host)
     if ending.rank is not None:

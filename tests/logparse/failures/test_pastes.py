@@ -2,6 +2,7 @@
 
 import pytest
 
+from analysis.present.views.ending import headline
 from logparse.decode.read_run import diagnose_run
 
 PASTES = {
@@ -24,6 +25,48 @@ PASTES = {
     "a process of torch.multiprocessing.spawn that only ended": (
         "torch.multiprocessing.spawn.ProcessExitedException: process 2 terminated with exit code 1\n",
         ("unknown", 1, 2, 2, None),
+    ),
+    "a rank and a blank": ("rank: 2 ValueError: too many values to unpack\n", ("exception", 1, 2, None, None)),
+    "the environment of the only process": (
+        "RANK=5 LOCAL_RANK=1 WORLD_SIZE=8\nValueError: too many values to unpack\n",
+        ("exception", 2, 5, None, None),
+    ),
+    "the environments of two processes": (
+        "RANK=5 LOCAL_RANK=1\nRANK=6 LOCAL_RANK=2\nValueError: too many values to unpack\n",
+        ("exception", 3, None, None, None),
+    ),
+    "the socket that NCCL did not reach, below its general error": (
+        "torch.distributed.DistBackendError: NCCL error in: a.hpp:7, unhandled system error\n"
+        "Last error:\nsocketStartConnect: Connect to 10.1.4.6<4243> failed : No route to host\n",
+        ("network", 3, None, None, None),
+    ),
+    "the device that two ranks share, below NCCL's general error": (
+        "ncclInvalidUsage: This usually reflects invalid usage.\nLast error:\n"
+        "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 3b000\n",
+        ("setup", 3, None, None, None),
+    ),
+    "shared memory, below NCCL's general error": (
+        "torch.distributed.DistBackendError: NCCL error in: a.hpp:7, unhandled system error\n"
+        "Last error:\nError while creating shared memory segment /dev/shm/nccl-x (size 96)\n",
+        ("shared_memory", 3, None, None, None),
+    ),
+    "what another rank of Lightning raised, below its own report": (
+        "lightning.exceptions.DeadlockDetectedException: DeadLock detected from rank: 1\n"
+        " Traceback (most recent call last):\nValueError: too many values to unpack\n",
+        ("exception", 3, None, None, None),
+    ),
+    "a message that a chat wrapped between words": (
+        "Traceback (most recent call last):\nRuntimeError: CUDA out of\nmemory. Tried to allocate\n20.00 MiB\n",
+        ("device_memory", 2, None, None, None),
+    ),
+    "a message that is cut in its first word": (
+        "[rank2]:[E x.cpp:475] [Rank 2] Watchdog caught collective op\neration timeout: WorkNCCL(SeqNum=10, "
+        "OpType=BROADCAST, Timeout(ms)=600000) ran\n",
+        ("collective_timeout", 1, None, None, None),
+    ),
+    "a line of another rank, which completes no message": (
+        "[rank1]: collective op\n[rank2]: eration done\nCUDA out of\n[rank2]: memory. Tried to allocate\n",
+        ("unknown", None, None, None, None),
     ),
     "a global rank": ("global rank 3: ValueError: too many values to unpack\n", ("exception", 1, 3, None, None)),
     "a rank after a colon": ("rank: 2 | ValueError: too many values to unpack\n", ("exception", 1, 2, None, None)),
@@ -97,7 +140,7 @@ def test_a_message_that_a_terminal_wrapped_is_read_whole(tmp_path):
             5,
             "collective_number",
         )
-        assert ending.figures == {"number": "1712", "operation": "ALLREDUCE", "limit": "600000"}
+        assert ending.figures == {"number": "1712", "operation": "ALLREDUCE", "limit_ms": "600 s"}
 
 
 def test_a_vague_line_has_the_meaning_of_its_rest(tmp_path):
@@ -113,3 +156,42 @@ def test_lines_of_one_width_are_not_joined_without_a_message_across_them(tmp_pat
     path = tmp_path / "run.log"
     path.write_text("step 1 of 9 caught collective".ljust(80, ".") + "\n" + "=" * 80 + "\n" + "operation timeout\n")
     assert diagnose_run([str(path)]).state == "unknown"
+
+
+def test_the_next_step_has_the_figures_of_a_wrapped_message_but_not_of_another_rank(tmp_path):
+    path = tmp_path / "run.log"
+    head = "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 5 h"
+    rest = "as a total capacity of 79.15 GiB of which 512.00 MiB is free."
+    path.write_text(f"{head}\n{rest}\n")
+    assert diagnose_run([str(path)]).figures == {"asked": "2.00 GiB", "total": "79.15 GiB", "free": "512.00 MiB"}
+    path.write_text(f"{head}\n[rank6]: {rest}\n")
+    assert diagnose_run([str(path)]).figures == {"asked": "2.00 GiB"}
+
+
+def test_the_device_that_a_warning_above_names_is_in_the_next_step(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "UserWarning: A card with CUDA capability sm_120 is not compatible with this installation.\n"
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+    )
+    assert diagnose_run([str(path)]).figures == {"device": "sm_120"}
+
+
+def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "[rank1]: EI0006: [PID: 7] Getting socket times out.\n"
+        "Failed to create link, localRank[1], remoteRank[4], localIp[10.0.0.1]\n"
+    )
+    ending = diagnose_run([str(path)])
+    assert [suspect.rank for suspect in ending.suspects] == [4]
+    assert headline(ending) == "failed: rank 1 waited for rank 4"
+
+
+def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in (2, 0, 1)))
+    ending = diagnose_run([str(path)])
+    assert (ending.same_ranks, headline(ending)) == ((0, 1, 2), "failed: ranks 0 to 2, all the same: an exception")
+    path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in (0, 2)))
+    assert headline(diagnose_run([str(path)])) == "failed: 2 ranks, an exception"

@@ -137,7 +137,7 @@ def test_a_cause_of_all_ranks_accuses_none_of_them(tmp_path):
     ending = ending_of_lines(tmp_path, *(f"[rank{rank}]: ValueError: batch size 7" for rank in (2, 0, 1)))
     assert (ending.same_on, reasons(ending)) == (3, [])
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
-    assert "failed: 3 ranks, an exception" in shown
+    assert "failed: ranks 0 to 2, all the same: an exception" in shown
     assert "check settings and data" in " ".join(shown.split())
 
 
