@@ -107,7 +107,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     checks = check_run(ordered)
     if is_withheld(checks, RATES):
         analysis = without_rates(analysis)
-    expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation)
+    completed = log.ending is not None and log.ending.state == "completed"
+    expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation, completed)
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))
     overheads = list_overheads(analysis, context, analysis.pauses, expected)

@@ -34,10 +34,12 @@ def measure_against(
     rows: Sequence[Baseline],
     baseline: str | None = None,
     utilisation: float | None = None,
+    completed: bool = False,
 ) -> Expectations:
     """Compare a run with its plan and with ``rows``, or with the row called ``baseline`` alone.
 
-    ``utilisation`` is the planned share of the peak, recomputation counted.
+    ``utilisation`` is the planned share of the peak, recomputation counted. ``completed`` says that the log shows the
+    end of the training.
     Raises UsageError where no row goes by that name, or it publishes no tokens/s/p.
     """
     run = _measured(analysis, context)
@@ -45,7 +47,7 @@ def measure_against(
     own = [] if baseline else [row for row in rows if row.recorded and row.tokens_per_second_per_device == run.rate]
     others = [row for row in rows if row not in own]
     compared = compare_run(run, others, baseline)
-    return Expectations(plan_against(analysis, context, records, utilisation), compared)
+    return Expectations(plan_against(analysis, context, records, utilisation, completed), compared)
 
 
 def _measured(analysis: Analysis, context: RunContext) -> Achieved:

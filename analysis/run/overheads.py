@@ -64,11 +64,12 @@ class Overhead:
 
 @dataclass(frozen=True)
 class _Time:
-    """The time of a run: all of it, what was useful, and on how many devices."""
+    """The time of a run: all of it, what was useful, on how many devices, and the steps asked for."""
 
     total: float
     useful: float
     devices: int | None
+    planned: int | None
 
     def loss(self, cause: str, seconds: float, **more: Any) -> Overhead:
         hours = None if self.devices is None else self.devices * seconds / 3600
@@ -80,7 +81,8 @@ def list_overheads(
 ) -> tuple[Overhead, ...]:
     """Every loss that is known, the dearest first; empty where no row counts."""
     parts = dict(analysis.time_breakdown.select("part", "seconds").iter_rows())
-    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), counted_devices(analysis))
+    planned: Any = analysis.steps["train_steps"].max()
+    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), counted_devices(analysis), planned)
     if not time.useful:
         return ()
     gaps = describe_gaps(analysis.steps, pauses)
@@ -110,7 +112,7 @@ def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note
 
 
 def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
-    """How rare a pause that costs over DEAR of the useful time should be.
+    """How rare a pause that costs over DEAR of the useful time should be, at least two in the steps asked for.
 
     None for one that is cheap, comes once, or costs little of the run.
     """
@@ -118,6 +120,8 @@ def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Not
         return None
     now = max(1, round(median(b - a for a, b in pairwise(marks))))
     every = _round_number(now * seconds / (DEAR * time.useful))
+    while time.planned and now < every and 2 * every > time.planned:
+        every = _round_number(every / 3)
     useful = time.useful / (time.total - seconds + seconds * now / every)
     if useful - time.useful / time.total < LEAST_GAIN:
         return None

@@ -14,7 +14,7 @@ import polars as pl
 from analysis.estimate.step import bubble_share
 from analysis.estimate.work import TYPICAL_UTILISATION
 from analysis.run.memory_comparison import Planned, assumptions, memory_against, setting
-from analysis.run.remaining_time import Left, is_finished, work_left
+from analysis.run.remaining_time import Left, is_last_line, work_left
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
@@ -43,14 +43,20 @@ class Plan:
 
 
 def plan_against(
-    analysis: Analysis, context: RunContext, records: Mapping[str, pl.DataFrame], utilisation: float | None = None
+    analysis: Analysis,
+    context: RunContext,
+    records: Mapping[str, pl.DataFrame],
+    utilisation: float | None = None,
+    completed: bool = False,
 ) -> Plan:
     """Compare ``analysis`` with what its own settings let expect.
 
     ``utilisation`` is the planned share of the peak (HFU); without one, both ends of the typical range are planned.
+    ``completed`` says that the log shows the end of the training.
     """
     memory = tuple(memory_against(analysis, context, records["memory"]))
-    left = None if is_finished(analysis.steps, records["events"]) else work_left(analysis, context)
+    finished = completed and is_last_line(analysis.steps)
+    left = None if finished else work_left(analysis, context)
     time = _time_left(analysis, left, _shares(analysis, context, utilisation)) if left else ()
     rows = (*memory, *time, *_utilisation(analysis, utilisation))
     assumed = assumptions(context) if any(row.planned is not None for row in memory) else ()

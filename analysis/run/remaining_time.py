@@ -93,17 +93,11 @@ def steps_left(steps: pl.DataFrame) -> int | None:
     return max(int(asked[-1]) - int(done[-1]), 0) if len(asked) and len(done) else None
 
 
-def is_finished(steps: pl.DataFrame, events: pl.DataFrame) -> bool:
-    """Whether the end of the training is printed and fewer steps are left than a line is of.
-
-    The last steps of a run may be too few for a line of their own.
-    """
+def is_last_line(steps: pl.DataFrame) -> bool:
+    """Whether fewer steps are left than a line is of: the last steps of a run may be too few for a line of their own."""
     last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
     left = steps_left(steps)
-    if last.is_empty() or left is None or left >= (last["iterations"].item() or 1):
-        return False
-    ends = events.filter((pl.col("kind") == "training ends") & (pl.col("source") == last["source"].item()))
-    return bool((ends["line_number"] > last["line_number"].item()).any())
+    return not last.is_empty() and left is not None and left < (last["iterations"].item() or 1)
 
 
 def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:

@@ -17,6 +17,8 @@ MOST_SILENT = 3
 # Of the ranks of a job at least this share printed a time-out, where a silent rank is suspected.
 LEAST_WAITING = 0.5
 _WAITS = frozenset(("nccl.timeout", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream"))
+# Source: the rules of MPI for these operations, which c10d follows; parts of an all-to-all may differ.
+_OF_EQUAL_PARTS = frozenset(("ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BROADCAST", "REDUCE"))
 # A lost heartbeat names a host and a device.
 _HEARTBEAT = "hccl.heartbeat"
 
@@ -93,11 +95,17 @@ def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:
         if hit.rank is not None and "operation" in hit.fields:
             numbers.setdefault(hit.fields["sequence"], {}).setdefault(hit.rank, hit)
     for number, own in numbers.items():
-        (most, n), *_ = Counter(hit.fields["operation"] for hit in own.values()).most_common(1)
-        few = [hit for hit in own.values() if hit.fields["operation"] != most]
+        (most, n), *_ = Counter(map(_collective, own.values())).most_common(1)
+        few = [hit for hit in own.values() if _collective(hit) != most]
         if n > 1 and len(few) <= max(1, n // 4):
             for hit in few:
                 yield Suspicion(hit.rank, "other_collective", hit.source, hit.line, n=n, of=len(own), at=int(number))
+
+
+def _collective(hit: Hit) -> tuple[str, str | None]:
+    """The operation in which a rank waits, and the elements that it gives where all ranks must give as many."""
+    operation = hit.fields["operation"]
+    return operation, hit.fields.get("elements") if operation in _OF_EQUAL_PARTS else None
 
 
 def _silent(

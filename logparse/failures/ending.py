@@ -31,6 +31,8 @@ MOST_EVIDENCE, BLOCK_LINES = 4, 12
 ORDER = ("finding", "explains", "consequence", "error")
 # A logged error is a failure only among so many last lines of a log.
 LAST_LINES = 30
+# Lines before the last step that an error may be in although it is why the run ended.
+WRITTEN_LATE = 10
 # The role of lines that no signature knows.
 NOVEL = "novel"
 # Of more attempts than these only the first and the last ones are kept, with the number of all.
@@ -51,7 +53,7 @@ _NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other",
 # Lines, but for those that explain, that a rank prints which waits for another one.
 _PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier"))
 # Lines in which a launcher names the code that a process ended with.
-_REPORTS = _NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch"}
+_REPORTS = _NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 # Causes that put the last save in doubt, whoever reports them; of others after the last step most are tear-down.
 _SPOIL_SAVES = frozenset(("disk", "checkpoint"))
 # Lines that one process of several ended well: another may have failed.
@@ -245,12 +247,30 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
         own = hits[bisect_left(at, first) : len(at) if after is None else bisect_left(at, after)]
         seen, step = progress.last_in(source, first, after)
         yield _Part(
-            without_caught([hit for hit in own if _is_after(hit, seen or 0)]),
+            without_caught(_not_refuted(own, seen or 0)),
             first,
             None if after is None else after - 1,
             step,
             seen,
         )
+
+
+def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:
+    """The ``hits`` after the last step in line ``seen``.
+
+    Steps and bars may be written late, as a process ends: where a launcher reports an error that nothing after them
+    explains, the lines just before count too.
+    """
+    after = [hit for hit in hits if _is_after(hit, seen)]
+    cause = cause_of(after)
+    if cause is not None and cause.role not in ("root", "explains") and _is_reported(after):
+        return [hit for hit in hits if _is_after(hit, seen - WRITTEN_LATE)]
+    return after
+
+
+def _is_reported(hits: Iterable[Hit]) -> bool:
+    """Whether a launcher reports a process that ended with an error."""
+    return any(hit.code not in (None, 0) and hit.meaning.signature in _REPORTS for hit in hits)
 
 
 def _is_after(hit: Hit, line: int) -> bool:
@@ -346,8 +366,7 @@ def _after_end(hits: Sequence[Hit]) -> tuple[FailureLine, ...]:
     cause = cause_of(hits)
     if cause is None or cause.role not in ("root", "explains"):
         return ()
-    reported = any(hit.code not in (None, 0) and hit.meaning.signature in _REPORTS for hit in hits)
-    return (_evidence(cause),) if reported or cause.family in _SPOIL_SAVES else ()
+    return (_evidence(cause),) if _is_reported(hits) or cause.family in _SPOIL_SAVES else ()
 
 
 def _judge(part: _Part) -> tuple[str, Hit | None]:

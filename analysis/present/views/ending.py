@@ -121,25 +121,26 @@ def _waits(ending: Ending) -> str:
     cause = ending.cause
     if cause is None or ending.remedy != "collective_timeout" or cause.role not in ("explains", "consequence"):
         return ""
+    named = _named_missing(ending)
     if ending.same_on > 1:
         who = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
-    elif cause.rank is None:
-        return ""
-    else:
+    elif cause.rank is not None:
         who = tr("rank {rank}", rank=cause.rank)
-    named = _named_missing(ending)
+    elif named is not None:
+        who = tr("others")
+    else:
+        return ""
     if named is None:
         return tr("{who} waited for a missing rank", who=who)
     return tr("{who} waited for rank {rank}", who=who, rank=named)
 
 
 def _named_missing(ending: Ending) -> int | None:
-    """The only suspect, where other ranks name it as the one for which they wait."""
-    if len(ending.suspects) != 1:
-        return None
-    (suspect,) = ending.suspects
-    codes = {getattr(reason, "code", None) for reason in getattr(suspect, "reasons", ())}
-    return suspect.rank if "named_absent" in codes else None
+    """The only rank that other ranks name as the one for which they wait."""
+    named = [
+        suspect.rank for suspect in ending.suspects if any(reason.code == "named_absent" for reason in suspect.reasons)
+    ]
+    return named[0] if len(named) == 1 else None
 
 
 def _all_ranks(ending: Ending) -> str:

@@ -54,6 +54,12 @@ def test_saves_cost_what_they_took_and_rarer_ones_less(tmp_path):
     assert saves.advice.fields["useful"] == pytest.approx(61 / 64, abs=0.01)
 
 
+def test_the_advice_leaves_at_least_two_saves_in_the_steps_asked_for(tmp_path):
+    # 500 steps are asked for, and 3 saves of 200 s beside 61 s of work are too many even every 500 steps.
+    advice = losses_of(tmp_path, log_with_saves(20, 200.0))["saves"].advice
+    assert (advice.fields["now"], advice.fields["every"]) == (20, 200)
+
+
 def test_cheap_saves_are_not_advised_against(tmp_path):
     # 6 saves of 0.4 s are stamped within the second; 3 s of 64 s is under 5 %.
     found = losses_of(tmp_path, log_with_saves(20, 1.0))

@@ -19,7 +19,8 @@ from analysis.published.rows import published
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
 from analysis.run.plan_comparison import mfu_ceiling, pipeline_bubble, plan_against, split_gap
-from analysis.run.remaining_time import finished_at, is_finished, steps_left
+from analysis.run.remaining_time import finished_at, is_last_line, steps_left
+from logparse import analyze
 from logparse.context.dialects import interpret
 from logparse.context.run_context import Fact, RunContext, build_context
 from logparse.decode.read_run import read_run
@@ -293,15 +294,17 @@ def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
     assert "published 4,672" in expectation_sentences(chosen)[-1]
 
 
-@pytest.mark.parametrize(
-    ("last", "iterations", "end", "finished"),
-    [(499, 2, 9, True), (500, 2, 9, True), (498, 2, 9, False), (499, 2, 3, False), (499, 2, None, False)],
-)
-def test_a_run_that_printed_its_end_has_no_step_left_that_no_line_is_of(last, iterations, end, finished):
+@pytest.mark.parametrize(("last", "iterations", "is_last"), [(499, 2, True), (500, 2, True), (498, 2, False)])
+def test_the_last_steps_may_be_too_few_for_a_line(last, iterations, is_last):
     row = {"source": "run.log", "line_number": 5, "step": last, "iterations": iterations, "train_steps": 500}
-    ends = [] if end is None else [end]
-    events = pl.DataFrame(
-        {"kind": ["training ends"] * len(ends), "source": ["run.log"] * len(ends), "line_number": ends},
-        schema={"kind": pl.String, "source": pl.String, "line_number": pl.Int64},
-    )
-    assert is_finished(pl.DataFrame([row | {"copied": False}]), events) == finished
+    assert is_last_line(pl.DataFrame([row | {"copied": False}])) == is_last
+
+
+@pytest.mark.parametrize(
+    ("end", "left"), [("[after training is done] datetime: 2026-03-01 12:10:00 \n", None), ("", 3)]
+)
+def test_a_run_that_completed_has_no_step_left_that_no_line_is_of(tmp_path, end, left):
+    lines = [megatron_line(step) for step in range(452, 498, 5)]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n" + end)
+    plan = analyze(tmp_path / "run.log").expectations.plan
+    assert (plan.left.steps if plan.left else None) == left

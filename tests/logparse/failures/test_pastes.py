@@ -68,6 +68,34 @@ PASTES = {
         "[rank1]: collective op\n[rank2]: eration done\nCUDA out of\n[rank2]: memory. Tried to allocate\n",
         ("unknown", None, None, None, None),
     ),
+    "CANN's message, below the exception of MindSpore that points to it": (
+        "RuntimeError: Run task for graph:g_1 error! The details refer to 'Ascend Error Message'.\n\n"
+        "EI0002: The wait execution of the Notify register times out. Reason: no record from remote rank [0].\n",
+        ("collective_timeout", 3, None, None, None),
+    ),
+    "a function that an old driver does not have, after what failed": (
+        "[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=6, OpType=ALLREDUCE)\n"
+        "Can't find nvmlDeviceGetX: /lib64/libnvidia-ml.so.1: undefined symbol: nvmlDeviceGetX\n",
+        ("collective_timeout", 1, None, None, None),
+    ),
+    "memory that a library in Rust did not get, in lines that mix": (
+        "memory allocation of memory allocation of 4096524096 bytes failed\n bytes failed\n",
+        ("host_memory", 1, None, None, None),
+    ),
+    "an address of IPv6 with its interface": (
+        "node7:1:2 [5] socket.cc:483 NCCL WARN socketStartConnect: Connect to fe80::9:2%ib1<17943> failed : aborted\n",
+        ("network", 1, None, None, "node7"),
+    ),
+    "weights that are missing": (
+        "RuntimeError: unable to open file </m/a.safetensors> in read-only mode: No such file or directory (2)\n",
+        ("file", 1, None, None, None),
+    ),
+    "an error that is printed before the last bar": (
+        "[rank0]: RuntimeError: [enforce fail at inline_container.cc:626] . unexpected pos 128 vs 126\n"
+        "100%|##########| 3/3 [00:09<00:00, 3.00s/it]\n"
+        "[2025-03-23 10:03:55,562] [ERROR] [launch.py:325:sigkill_handler] ['python'] exits with return code = 1\n",
+        ("checkpoint", 1, 0, None, None),
+    ),
     "a global rank": ("global rank 3: ValueError: too many values to unpack\n", ("exception", 1, 3, None, None)),
     "a rank after a colon": ("rank: 2 | ValueError: too many values to unpack\n", ("exception", 1, 2, None, None)),
     "both ranks": ("rank 11 (local_rank: 3): ValueError: too many values\n", ("exception", 1, 11, 3, None)),
@@ -186,6 +214,25 @@ def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
     ending = diagnose_run([str(path)])
     assert [suspect.rank for suspect in ending.suspects] == [4]
     assert headline(ending) == "failed: rank 1 waited for rank 4"
+
+
+def test_others_wait_for_the_rank_that_a_log_without_ranks_names(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("EI0002: The wait of the Notify register times out. Reason: no record from remote rank [3].\n")
+    assert headline(diagnose_run([str(path)])) == "failed: others waited for rank 3"
+
+
+@pytest.mark.parametrize(("operation", "suspected"), [("_ALLGATHER_BASE", [3]), ("ALLTOALL_BASE", [])])
+def test_a_rank_with_another_number_of_elements_is_in_another_collective(tmp_path, operation, suspected):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "".join(
+            f"[rank{rank}]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType={operation}, "
+            f"NumelIn={8 if rank == 3 else 64}, Timeout(ms)=600000) ran\n"
+            for rank in range(4)
+        )
+    )
+    assert [suspect.rank for suspect in diagnose_run([str(path)]).suspects] == suspected
 
 
 def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
