@@ -21,8 +21,10 @@ def three(value: float) -> str:
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """A share as a percentage, with the blank that English puts before the sign."""
-    return f"{share * 100:,.{digits}f}{_percent_sign()}"
+    """A share as a percentage, with the blank that English puts before the sign. Only no share at all is 0."""
+    text = f"{share * 100:,.{digits}f}"
+    smaller = bool(share) and text.strip("-0.") == ""
+    return (three(share * 100).rstrip("0") if smaller else text) + _percent_sign()
 
 
 def signed_percent(share: float, digits: int = 2) -> str:

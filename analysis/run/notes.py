@@ -22,6 +22,8 @@ from logparse.schema import flag_of
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Shares of the peak, the first of which is shown over the SKUs of a family.
 OF_PEAK = ("mfu", "hfu", "peak_utilization")
+# No published bf16 or fp16 training in our table reaches this MFU.
+HIGHEST_PUBLISHED = 0.7
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # Codes of the notes on a model that has what the formula ignores.
@@ -201,6 +203,9 @@ def _against_peak(result: Analysis, assumed: bool) -> Iterator[Note]:
             yield warning("above_assumed_peak", dtype=peak.dtype, types=types, **fields)
         else:
             yield warning("above_peak", **fields)
+    mfu = shares.get("mfu", 0.0)
+    if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, 1 + HIGHEST_PUBLISHED)):
+        yield warning("high_for_assumed_peak", share=mfu, dtype=peak.dtype, types=types)
     if peak.range and shares:
         metric, share = next(iter(shares.items()))
         low, high = (share * peak.peak_tflops_per_second / p for p in reversed(peak.range))

@@ -94,7 +94,7 @@ def steps_left(steps: pl.DataFrame) -> int | None:
 
 
 def is_last_line(steps: pl.DataFrame) -> bool:
-    """Whether fewer steps are left than a line is of: the last steps of a run may be too few for a line of their own."""
+    """Whether fewer steps are left than a line is of: the last ones may be too few for a line of their own."""
     last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
     left = steps_left(steps)
     return not last.is_empty() and left is not None and left < (last["iterations"].item() or 1)

@@ -1,6 +1,6 @@
 """MLPerf training logs, ``:::MLLOG {...}`` of round v3.1: GPT-3, a line for each step, whose ``step`` counts tokens."""
 
-from logparse.formats._base import Companion, LogFormat, Reading, Sample
+from logparse.formats._base import Companion, LogFormat, Reading, Sample, SettingSentence
 from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, HEAD, NAMES, RECORDS, SENTENCES, STAMP
 
 FORMAT = LogFormat(
@@ -22,12 +22,19 @@ FORMAT = LogFormat(
     counted=True,
     companions=(
         Companion('"tracked_stats", ', rf'{STAMP}"train_step_timing"'),
-        # Once, over all of the run.
-        Companion('"value": {"throughput": ', r'"value": \{"throughput": (?P<logged_tokens_per_second>[0-9.]+)\}'),
         BATCH,
     ),
     records=(*RECORDS, EVAL_LOSS),
-    sentences=SENTENCES,
+    # From run_start to run_stop, with the evaluations.
+    sentences=(
+        *SENTENCES,
+        SettingSentence(
+            "summary",
+            '"value": {"throughput": ',
+            r'"value": \{"throughput": (?P<logged_tokens_per_second>[0-9.]+)\}',
+            last=True,
+        ),
+    ),
     names=NAMES,
     choices=CHOICES,
     samples=(
@@ -44,7 +51,6 @@ FORMAT = LogFormat(
                 "step": 1,
                 "elapsed_time_per_iteration_ms": 11375.0,
                 "consumed_tokens": 4194304,
-                "logged_tokens_per_second": 368730.25,
                 "global_batch_size": 2048,
             },
         ),

@@ -32,6 +32,8 @@ FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
 SAME_RUN = 0.003
 # An unknown device so many times as fast or as slow as the published one is hardly the same.
 SAME_DEVICE = 2
+# Of a time with a range of this factor only the range is shown, and beyond the other factor none.
+WIDE_RANGE, NO_ESTIMATE = 3, 30
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
 
@@ -310,10 +312,21 @@ def remaining(run: Run) -> ScreenRow | None:
     if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
         return None
     resumed = msg("{n} steps if resumed") if failure(run) else msg("{n} steps")
-    time, ends = about(left.seconds), about_range(left.seconds_low, left.seconds_high)
-    took = tr("about {time} ({ends})", time=time, ends=ends) if ends else tr("about {time}", time=time)
+    took = _time_left(left.seconds, left.seconds_low, left.seconds_high)
     unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
     return ScreenRow(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
+
+
+def _time_left(seconds: float, low: float, high: float) -> str:
+    """A time with its range; of a wide range only its ends, of a wider one nothing."""
+    ends = about_range(low, high)
+    if high > NO_ESTIMATE * low:
+        return tr("time unknown")
+    if high > WIDE_RANGE * low:
+        return ends
+    return (
+        tr("about {time} ({ends})", time=about(seconds), ends=ends) if ends else tr("about {time}", time=about(seconds))
+    )
 
 
 def compared(run: Run) -> ScreenRow | None:

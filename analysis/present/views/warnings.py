@@ -26,6 +26,7 @@ RANKED = (
         "device_contradicts_log",
         "above_peak",
         "above_assumed_peak",
+        "high_for_assumed_peak",
         "clock_shorter_than_steps",
         "clock_longer_than_steps",
         "trainings_in_one_file",
@@ -135,6 +136,12 @@ def _of_no_peak(note: Note, run: Run) -> bool:
     return note.code in ("number_type_assumed", "other_peak_figures") and not shown
 
 
+def _of_doubtful_peak(note: Note, run: Run) -> bool:
+    """Whether a note that the number type is assumed is of a run of which another one doubts that type."""
+    doubted = any(other.code in ("above_assumed_peak", "high_for_assumed_peak") for other in run.notes)
+    return note.code == "number_type_assumed" and doubted
+
+
 def _of_no_tokens(note: Note, run: Run) -> bool:
     """Whether a note on the length of samples is of a run of which no count of tokens is shown."""
     return note.code == "lengths_vary" and not _is_shown(run, TOKENS)
@@ -150,7 +157,7 @@ def own_warnings(run: Run) -> list[str]:
     """A clause for each warning of which no other row of the first screen speaks, ranked."""
     named = NAMED_ELSEWHERE | broken_by(run.checks)
     ranked = (note for note in ranked_warnings(run) if note.code not in named)
-    unseen = (_of_no_rate, _of_no_peak, _of_no_tokens)
+    unseen = (_of_no_rate, _of_no_peak, _of_no_tokens, _of_doubtful_peak)
     own = (note for note in ranked if not any(is_of(note, run) for is_of in unseen))
     return list(dict.fromkeys(_clause(note, run) for note in own))
 

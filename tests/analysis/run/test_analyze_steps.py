@@ -101,6 +101,14 @@ def test_more_than_an_assumed_peak_names_the_number_types_that_are_possible():
     assert of_code(run(fast, resolve_peak("l40s", None)[0]).notes, "above_peak")
 
 
+def test_more_than_trainings_reach_by_an_assumed_peak_names_the_faster_number_types():
+    peak, _ = resolve_peak("gb200", None)
+    (note,) = of_code(run(GOLDEN | {"world_size": 2}, peak).notes, "high_for_assumed_peak")
+    assert (note.fields["share"], note.fields["types"]) == (pytest.approx(0.948, abs=0.001), ["fp8", "fp4"])
+    assert not of_code(run(GOLDEN | {"world_size": 2, "precision": "bf16"}, peak).notes, note.code)
+    assert not of_code(run(GOLDEN | {"world_size": 3}, peak).notes, note.code)
+
+
 @pytest.mark.parametrize(("peak", "count"), [(598.82, 1), (598.84, 0)])
 def test_the_warning_begins_at_the_peak_itself(peak, count):
     assert len(of_code(run(GOLDEN, peak_by_hand(peak, "bf16")).notes, "above_peak")) == count
