@@ -96,11 +96,12 @@ def steps_left(steps: pl.DataFrame) -> int | None:
 def is_finished(steps: pl.DataFrame, events: pl.DataFrame) -> bool:
     """Whether the end of the training is printed and fewer steps are left than a line is of.
 
-    The last steps of a run may be too few for a line of their own.
+    The last steps of a run may be too few for a line of their own. Where steps count from 0, one step less is left.
     """
     last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
     left = steps_left(steps)
-    if last.is_empty() or left is None or left >= (last["iterations"].item() or 1):
+    from_zero = int(steps["step"].min() == 0)
+    if last.is_empty() or left is None or left - from_zero >= (last["iterations"].item() or 1):
         return False
     ends = events.filter((pl.col("kind") == "training ends") & (pl.col("source") == last["source"].item()))
     return bool((ends["line_number"] > last["line_number"].item()).any())

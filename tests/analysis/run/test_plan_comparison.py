@@ -305,3 +305,11 @@ def test_a_run_that_printed_its_end_has_no_step_left_that_no_line_is_of(last, it
         schema={"kind": pl.String, "source": pl.String, "line_number": pl.Int64},
     )
     assert is_finished(pl.DataFrame([row | {"copied": False}]), events) == finished
+
+
+@pytest.mark.parametrize(("first", "finished"), [(0, True), (10, False)])
+def test_steps_that_count_from_0_end_one_before_the_plan(first, finished):
+    row = {"source": "run.log", "iterations": 10, "train_steps": 200, "copied": False}
+    rows = [row | {"line_number": 1, "step": first}, row | {"line_number": 5, "step": 190}]
+    events = pl.DataFrame({"kind": ["training ends"], "source": ["run.log"], "line_number": [9]})
+    assert is_finished(pl.DataFrame(rows), events) == finished
