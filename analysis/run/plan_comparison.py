@@ -14,7 +14,7 @@ import polars as pl
 from analysis.estimate.step import bubble_share
 from analysis.estimate.work import TYPICAL_UTILISATION
 from analysis.run.memory_comparison import Planned, assumptions, memory_against, setting
-from analysis.run.remaining_time import Left, is_last_line, work_left
+from analysis.run.remaining_time import Left, is_end_printed, is_last_line, work_left
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
@@ -55,7 +55,8 @@ def plan_against(
     ``completed`` says that the log shows the end of the training.
     """
     memory = tuple(memory_against(analysis, context, records["memory"]))
-    finished = completed and is_last_line(analysis.steps)
+    ended = completed or is_end_printed(analysis.steps, records["events"])
+    finished = ended and is_last_line(analysis.steps)
     left = None if finished else work_left(analysis, context)
     time = _time_left(analysis, left, _shares(analysis, context, utilisation)) if left else ()
     rows = (*memory, *time, *_utilisation(analysis, utilisation))

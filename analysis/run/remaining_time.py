@@ -94,10 +94,20 @@ def steps_left(steps: pl.DataFrame) -> int | None:
 
 
 def is_last_line(steps: pl.DataFrame) -> bool:
-    """Whether fewer steps are left than a line is of: the last ones may be too few for a line of their own."""
+    """Whether fewer steps are left than a line is of: the last ones may be too few for a line of their own.
+
+    Where steps count from 0, one step less is left.
+    """
     last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
-    left = steps_left(steps)
-    return not last.is_empty() and left is not None and left < (last["iterations"].item() or 1)
+    left, from_zero = steps_left(steps), int(steps["step"].min() == 0)
+    return not last.is_empty() and left is not None and left - from_zero < (last["iterations"].item() or 1)
+
+
+def is_end_printed(steps: pl.DataFrame, events: pl.DataFrame) -> bool:
+    """Whether the trainer prints, after the last step, that the training ends."""
+    last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
+    ends = events.filter(pl.col("kind") == "training ends").join(last.select("source", last="line_number"), on="source")
+    return bool((ends["line_number"] > ends["last"]).any())
 
 
 def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:

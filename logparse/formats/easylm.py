@@ -6,9 +6,16 @@ gives it, with saves and evaluations between two lines.
 Source: young-geng/EasyLM, EasyLM/models/llama/llama_train.py.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Sample
+from logparse.formats._base import NUMBER, Companion, LogFormat, Record, Sample
 
-_VALUES = {"loss": "loss", "learning_rate": "learning_rate", "gradient_norm": "grad_norm", "param_norm": "params_norm"}
+# ``array(2.31, dtype=float32)`` where the values were fetched from the devices, as in all versions since 2022.
+_VALUES = {
+    "dataset_total_tokens": "consumed_tokens",
+    "loss": "loss",
+    "learning_rate": "learning_rate",
+    "gradient_norm": "grad_norm",
+    "param_norm": "params_norm",
+}
 
 FORMAT = LogFormat(
     name="easylm",
@@ -25,7 +32,7 @@ FORMAT = LogFormat(
         *(
             Companion(
                 f"'{printed}': ",
-                rf"^[ {{]'{printed}': (?:(?:Device)?Array\()?(?P<{column}>{NUMBER})[,)]",
+                rf"^[ {{]'{printed}': (?:(?:Device)?[Aa]rray\()?(?P<{column}>{NUMBER})[,)]",
                 belongs_to="next",
             )
             for printed, column in _VALUES.items()
@@ -37,18 +44,21 @@ FORMAT = LogFormat(
             "it/s]", r"^[\s\r]*\d+% \d+/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<", belongs_to="behind"
         ),
     ),
+    records=(Record("events", "<00:00, ", r"\b100% \d+/\d+ \[[\d:]+<00:00,", fixed={"kind": "training ends"}),),
     samples=(
         Sample(
             "{'accuracy': Array(0.125, dtype=float32),\n"
+            " 'dataset_total_tokens': 52224,\n"
             " 'gradient_norm': Array(1.5, dtype=float32),\n"
             " 'learning_rate': Array(0.0003, dtype=float32),\n"
-            " 'loss': Array(2.3125, dtype=float32),\n"
+            " 'loss': array(2.3125, dtype=float32),\n"
             " 'param_norm': Array(512.5, dtype=float32),\n"
             " 'step': 50}\n"
             "\n"
             "  1% 50/10000 [01:23<4:36:00,  1.65s/it]",
             {
                 "step": 50,
+                "consumed_tokens": 52224,
                 "train_steps": 10000,
                 "runtime_seconds": 83.0,
                 "loss": 2.3125,

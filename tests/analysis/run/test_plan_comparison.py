@@ -19,7 +19,7 @@ from analysis.published.rows import published
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.expectations import measure_against
 from analysis.run.plan_comparison import mfu_ceiling, pipeline_bubble, plan_against, split_gap
-from analysis.run.remaining_time import finished_at, is_last_line, steps_left
+from analysis.run.remaining_time import finished_at, is_end_printed, is_last_line, steps_left
 from logparse import analyze
 from logparse.context.dialects import interpret
 from logparse.context.run_context import Fact, RunContext, build_context
@@ -298,6 +298,23 @@ def test_both_yardsticks_of_a_run_as_sentences_and_as_json(tmp_path):
 def test_the_last_steps_may_be_too_few_for_a_line(last, iterations, is_last):
     row = {"source": "run.log", "line_number": 5, "step": last, "iterations": iterations, "train_steps": 500}
     assert is_last_line(pl.DataFrame([row | {"copied": False}])) == is_last
+
+
+@pytest.mark.parametrize(("first", "is_last"), [(0, True), (10, False)])
+def test_steps_that_count_from_0_end_one_before_the_plan(first, is_last):
+    row = {"source": "run.log", "line_number": 5, "iterations": 10, "train_steps": 200, "copied": False}
+    assert is_last_line(pl.DataFrame([row | {"step": first}, row | {"step": 190}])) == is_last
+
+
+@pytest.mark.parametrize(("end", "printed"), [(9, True), (3, False), (None, False)])
+def test_an_end_is_printed_after_the_last_step(end, printed):
+    steps = pl.DataFrame({"source": ["run.log"], "line_number": [5], "step": [499], "copied": [False]})
+    ends = [] if end is None else [end]
+    events = pl.DataFrame(
+        {"kind": ["training ends"] * len(ends), "source": ["run.log"] * len(ends), "line_number": ends},
+        schema={"kind": pl.String, "source": pl.String, "line_number": pl.Int64},
+    )
+    assert is_end_printed(steps, events) == printed
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,8 @@ def test_an_exit_code_says_what_failed(text, family):
         "error: none",
         "saving checkpoint at iteration 10 to /x/OutOfMemory",
         "    raise ValueError(message)",
+        "    if full: raise torch.OutOfMemoryError('CUDA out of memory.')",
+        "    else: raise torch.OutOfMemoryError('CUDA out of memory.')",
         "| ValueError | what to do |",
         "## Training completed",
         "node7:14051:14895 [0] NCCL INFO [Service thread] Connection closed by localRank 3",
