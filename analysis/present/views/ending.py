@@ -148,7 +148,8 @@ def _all_ranks(ending: Ending) -> str:
     ranks = ending.same_ranks
     if not ranks or ranks[-1] - ranks[0] + 1 != len(ranks):
         return ""
-    return tr("ranks {first} to {last}", first=ranks[0], last=ranks[-1])
+    text = msg("ranks {first} and {last}") if len(ranks) == 2 else msg("ranks {first} to {last}")
+    return tr(text, first=ranks[0], last=ranks[-1])
 
 
 def _who(ending: Ending) -> str:

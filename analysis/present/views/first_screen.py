@@ -312,12 +312,12 @@ def remaining(run: Run) -> ScreenRow | None:
     if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
         return None
     resumed = msg("{n} steps if resumed") if failure(run) else msg("{n} steps")
-    took = _time_left(left.seconds, left.seconds_low, left.seconds_high)
+    took = time_left(left.seconds, left.seconds_low, left.seconds_high)
     unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
     return ScreenRow(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
 
 
-def _time_left(seconds: float, low: float, high: float) -> str:
+def time_left(seconds: float, low: float, high: float) -> str:
     """A time with its range; of a wide range only its ends, of a wider one nothing."""
     ends = about_range(low, high)
     if high > NO_ESTIMATE * low:

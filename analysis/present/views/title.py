@@ -108,8 +108,9 @@ def _how_far(run: Run) -> str:
     if not text or ending is None or ending.state != "completed":
         return text
     interval: Any = run.steps["iterations"].max() or 1
-    last, planned = title.last_step or 0, title.planned_steps
-    return tr("{text}, completed", text=text) if planned is None or planned < last + interval else text
+    planned, from_zero = title.planned_steps, title.first_step == 0
+    ended = planned is None or planned < (title.last_step or 0) + interval + from_zero
+    return tr("{text}, completed", text=text) if ended else text
 
 
 def _steps(title: Title) -> str:

@@ -8,11 +8,11 @@ from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 from rich.cells import cell_len
 
 from analysis.present.console import make_console
-from analysis.present.numbers import about_range
+from analysis.present.numbers import about_range, percent
 from analysis.present.parts import RunTitle, ScreenRows
 from analysis.present.terminal import print_parts
 from analysis.present.views.ending import LONGEST
-from analysis.present.views.first_screen import first_screen, quiet_line
+from analysis.present.views.first_screen import first_screen, quiet_line, time_left
 from analysis.present.views.title import extent, who
 from analysis.run.self_checks import broken_by
 from logparse import analyze
@@ -202,6 +202,29 @@ def test_a_range_of_long_times_has_its_unit_once(low, high, english, chinese):
         assert about_range(low, high) == english
     with speaking("zh"):
         assert about_range(low, high) == chinese
+
+
+def test_a_run_whose_steps_count_from_0_is_complete_one_step_before_its_plan():
+    assert "steps 0 to 40 of 41, completed" in extent(analyze(ROOT / "fixtures/roll/sft/run.log"))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (7200, 10_000, "about 2 h (2 to 3 h)"),
+        (7200, 80_000, "2 to 22 h"),
+        (7200, 8_000_000, "time unknown"),
+    ],
+)
+def test_the_time_left_is_shown_as_far_as_it_is_known(low, high, shown):
+    assert time_left(7300, low, high) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.0, "0.0 %"), (0.0004, "0.04 %"), (0.4, "40.0 %"), (-0.00001, "-0.001 %")]
+)
+def test_only_no_share_at_all_is_shown_as_0(share, shown):
+    assert percent(share) == shown
 
 
 def test_the_screen_says_why_mfu_is_another_share_of_the_peak_than_the_formula():

@@ -96,6 +96,10 @@ PASTES = {
         "[2025-03-23 10:03:55,562] [ERROR] [launch.py:325:sigkill_handler] ['python'] exits with return code = 1\n",
         ("checkpoint", 1, 0, None, None),
     ),
+    "a general error of NCCL alone": (
+        "RuntimeError: NCCL error: unhandled system error, NCCL version 2.21.5\n",
+        ("collective_timeout", 1, None, None, None),
+    ),
     "a global rank": ("global rank 3: ValueError: too many values to unpack\n", ("exception", 1, 3, None, None)),
     "a rank after a colon": ("rank: 2 | ValueError: too many values to unpack\n", ("exception", 1, 2, None, None)),
     "both ranks": ("rank 11 (local_rank: 3): ValueError: too many values\n", ("exception", 1, 11, 3, None)),
@@ -242,3 +246,5 @@ def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
     assert (ending.same_ranks, headline(ending)) == ((0, 1, 2), "failed: ranks 0 to 2, all the same: an exception")
     path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in (0, 2)))
     assert headline(diagnose_run([str(path)])) == "failed: 2 ranks, an exception"
+    path.write_text("[rank0]: ValueError: a\n[rank1]: ValueError: a\n")
+    assert headline(diagnose_run([str(path)])) == "failed: ranks 0 and 1, all the same: an exception"
