@@ -312,6 +312,7 @@ QUANTITIES = (
     Quantity("log_interval", "int", "log interval in steps", flag=False),
     Quantity("lora", "bool", "low-rank adapters (LoRA) are trained; base weights are frozen", flag=False),
     Quantity("adapter_parameters", "int", "trainable parameters of low-rank adapters (LoRA)"),
+    Quantity("model_parameters", "int", "parameters of the model, as the log counts them", flag=False),
     Quantity("packed_documents", "bool", "attention is masked per packed document", flag=False),
     Quantity("training_data", "text", "what a sample is: text, images or speech", flag=False),
     Quantity("variable_seq_lengths", "bool", "samples have different lengths", flag=False),

@@ -12,6 +12,7 @@ import polars as pl
 
 from analysis.flops import Ignorable, real_model_formula
 from analysis.hardware.devices import faster_types
+from analysis.model.parameters import count_parameters
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.context.run_context import RunContext
@@ -22,6 +23,8 @@ from logparse.schema import flag_of
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
 # Shares of the peak, the first of which is shown over the SKUs of a family.
 OF_PEAK = ("mfu", "hfu", "peak_utilization")
+# Frameworks count what small parts we leave out, and pad the vocabulary.
+SAME_MODEL = 0.03
 # No published bf16 or fp16 training in our table reaches this MFU.
 HIGHEST_PUBLISHED = 0.7
 # Relative difference in pace that two ranks of one job can show.
@@ -159,6 +162,7 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
     yield from _against_peak(result, assumed=context.get("precision") is None)
     yield from _not_in_formula(how)
+    yield from _of_parameters(how, context)
     yield from _strangers(result.steps)
     batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
     if batches > 1:
@@ -212,6 +216,15 @@ def _against_peak(result: Analysis, assumed: bool) -> Iterator[Note]:
         least, greatest = peak.range
         fields = {"device": peak.name, "least": least, "most": greatest, "low": low, "high": high}
         yield warning("several_skus", metric=metric, **fields)
+
+
+def _of_parameters(how: Computation, context: RunContext) -> Iterator[Note]:
+    """A warning where the log counts another number of parameters than the sizes give: they are of another model."""
+    printed, counted = context.get("model_parameters"), count_parameters(how.shape, include_mtp=True)
+    if printed is None or counted is None or (how.shape.num_experts and context.get("expert_model_parallel_size") != 1):
+        return
+    if abs(printed / counted.total - 1) > SAME_MODEL:
+        yield warning("parameters_differ", printed=printed, counted=counted.total, apart=printed / counted.total - 1)
 
 
 def _not_in_formula(how: Computation) -> Iterator[Note]:

@@ -394,6 +394,11 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=(
+        SettingSentence(
+            "parameters",
+            "number of parameters on",
+            r"number of parameters on .*model parallel rank \(0, 0\)(?:: |=)(?P<of_rank>\d+)",
+        ),
         SettingSentence("world", "using world size", r"(?<!\(\) )using world size: (?P<world_size>\d+)"),
         # GPT-NeoX prints it for the launcher first, which is alone.
         SettingSentence("world", "NeoXArgs", r"\(\) using world size: (?P<world_size>\d+)", last=True),
@@ -447,6 +452,11 @@ FORMAT = LogFormat(
     ),
     names=(
         *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
+        Name(
+            "model_parameters",
+            "parameters:of_rank",
+            when={"arguments:tensor_model_parallel_size": "1", "arguments:pipeline_model_parallel_size": "1"},
+        ),
         # Megatron prints 1 where grouped attention is off; only its core line (with context parallelism) then means
         # that every head has its own keys.
         Name("num_query_groups", "arguments:num_query_groups", when={"arguments:group_query_attention": "True"}),

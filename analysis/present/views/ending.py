@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePath
@@ -17,12 +18,14 @@ from analysis.present.words import fill, word, words
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
 from logparse.failures.details import complete_details
-from logparse.failures.ending import FAILED, NOVEL, Ending, FailureLine
+from logparse.failures.ending import FAILED, NOVEL, Attempt, Ending, FailureLine
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
 
 # The longest answer in one line, in columns.
 LONGEST = 100
+# Causes of earlier attempts that are named.
+MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
 _REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # Families of a run whose code of exit a reader wants to see.
@@ -274,7 +277,7 @@ def _suspect(suspect: Suspect) -> str:
 def _advice(ending: Ending) -> list[ScreenRow]:
     """What to try, which other log to read, and how often the run tried."""
     if not ending.failed:
-        return []
+        return _failed_before(ending)
     rows = []
     if ending.remedy:
         rows += _rows(tr("  try"), _next_steps(ending, ending.remedy))
@@ -292,6 +295,24 @@ def _next_steps(ending: Ending, remedy: str) -> list[str]:
     exact = [fill("details", ending.detail, ending.figures)] if ending.detail else []
     general = [] if ending.detail in complete_details() else [word("remedies", remedy)]
     return [*exact, *general]
+
+
+def _failed_before(ending: Ending) -> list[ScreenRow]:
+    """The attempts that failed before the one that did not, the most frequent cause first."""
+    failed = [attempt for attempt in ending.attempts if attempt.state in FAILED]
+    if not failed:
+        return []
+    last = {attempt.family: attempt for attempt in failed}
+    causes = Counter(attempt.family for attempt in failed).most_common(MOST_CAUSES)
+    texts = [_of_attempts(n, last[family]) for family, n in causes]
+    return [ScreenRow(tr("  attempts"), "", [tr("{n} in this log", n=f"{ending.attempts_in_log:,}"), *texts])]
+
+
+def _of_attempts(n: int, last: Attempt) -> str:
+    cause = word("failures", last.family)
+    if last.step is None:
+        return tr("{n} x {cause}", n=n, cause=cause)
+    return tr("{n} x {cause}, last at step {step}", n=n, cause=cause, step=f"{last.step:,}")
 
 
 def _attempts(ending: Ending) -> list[str]:

@@ -21,7 +21,7 @@ from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
-from analysis.run.printed_rates import LoggedRate
+from analysis.run.printed_rates import WHOLE, LoggedRate
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
@@ -180,7 +180,9 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
 
 
 def _of_log(rate: LoggedRate) -> str:
-    """That the log prints a figure; of several values the median is shown."""
+    """That the log prints a figure, and what it is of; of several values the median is shown."""
+    if rate.covers == WHOLE:
+        return tr("printed by the log for the whole run")
     return tr("printed by the log (median)") if rate.n > 1 else tr("printed by the log")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from analysis.present.numbers import percent, three
 from analysis.present.parts import Cell, Sentence, Table
@@ -10,6 +12,7 @@ from analysis.present.words import say, word
 from analysis.present.words.forms import span
 from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
+from analysis.run.time_breakdown import USEFUL
 from logparse.language import tr
 
 # On the first screen: overheads of at least this share, and so many of them.
@@ -22,8 +25,10 @@ def outside_steps(run: Run) -> list[Overhead]:
 
 
 def inside_steps(run: Run) -> list[Overhead]:
-    """Recomputation and the pipeline bubble, the larger first."""
-    return [overhead for overhead in run.overheads if overhead.in_steps and overhead.cause != PUBLISHED]
+    """Recomputation and the pipeline bubble, the larger first; their shares are of a step."""
+    useful: Any = run.time_breakdown.filter(part=USEFUL)["share"].sum()
+    inside = [overhead for overhead in run.overheads if overhead.in_steps and overhead.cause != PUBLISHED]
+    return [replace(overhead, share=overhead.share / useful) for overhead in inside]
 
 
 def named_overheads(overheads: Sequence[Overhead]) -> list[str]:

@@ -10,6 +10,7 @@ from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, span
 from analysis.run.run import Run
 from analysis.run.title import Title
+from logparse.failures.ending import FAILED
 from logparse.language import msg, tr
 
 
@@ -110,7 +111,11 @@ def _how_far(run: Run) -> str:
     interval: Any = run.steps["iterations"].max() or 1
     planned, from_zero = title.planned_steps, title.first_step == 0
     ended = planned is None or planned < (title.last_step or 0) + interval + from_zero
-    return tr("{text}, completed", text=text) if ended else text
+    if not ended:
+        return text
+    if any(attempt.state in FAILED for attempt in ending.attempts):
+        return tr("{text}, completed in attempt {n}", text=text, n=f"{ending.attempts_in_log:,}")
+    return tr("{text}, completed", text=text)
 
 
 def _steps(title: Title) -> str:

@@ -27,6 +27,7 @@ RANKED = (
         "above_peak",
         "above_assumed_peak",
         "high_for_assumed_peak",
+        "parameters_differ",
         "clock_shorter_than_steps",
         "clock_longer_than_steps",
         "trainings_in_one_file",

@@ -106,11 +106,13 @@ def of_peak(share: float, digits: int = 1) -> str:
 
 
 def _course(levels: Sequence[Note]) -> str:
-    """The step times of two levels, one after the other; empty of more."""
-    if len(levels) != 2:
+    """The step times of the first and the last level; empty where there are more than are named."""
+    if "ms" not in levels[-1].fields:
         return ""
-    before, after = (step_time(level.fields["ms"]) for level in levels)
-    return tr(": {before}, then {after}", before=before, after=after)
+    before, after = (step_time(levels[place].fields["ms"]) for place in (0, -1))
+    if len(levels) == 2:
+        return tr(": {before}, then {after}", before=before, after=after)
+    return tr(": {before} at first, {after} at last", before=before, after=after)
 
 
 # Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
@@ -149,6 +151,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "course": _course,
     # What is computed where no step has settled; nothing where no update was kept.
     "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
+    "big": big,
     "gb": lambda size: f"{size / 1e9:,.2f}",
     "said": _translated,
     "range": range_of,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 
+from analysis.present.views.overheads import inside_steps
 from analysis.present.words import words
 from analysis.run.overheads import PUBLISHED
 from logparse import analyze
@@ -134,3 +135,11 @@ def test_what_is_no_price_is_refused(tmp_path, price):
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{price!r} is not a valid price per device-hour" in done.stderr
     assert "try:   give a number" in done.stderr
+
+
+def test_the_shares_inside_a_step_are_of_a_step(tmp_path):
+    # 4 stages and 8 micro-batches wait 3 of 11 parts of each step, whatever the saves take.
+    settings = {"world_size": 8, "pipeline_model_parallel_size": 4, "data_parallel_size": 2, "micro_batch_size": 2}
+    (tmp_path / "run.log").write_text(log_with_saves(10, 10.0, **settings))
+    shares = {overhead.cause: overhead.share for overhead in inside_steps(analyze(tmp_path / "run.log"))}
+    assert shares["bubble"] == pytest.approx(3 / 11)

@@ -1,6 +1,7 @@
 """Excerpts as people paste them: the cause, its rank and its host, from a few lines of several processes."""
 
 import pytest
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.views.ending import headline
 from logparse.decode.read_run import diagnose_run
@@ -248,3 +249,15 @@ def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
     assert headline(diagnose_run([str(path)])) == "failed: 2 ranks, an exception"
     path.write_text("[rank0]: ValueError: a\n[rank1]: ValueError: a\n")
     assert headline(diagnose_run([str(path)])) == "failed: ranks 0 and 1, all the same: an exception"
+
+
+def test_a_run_that_completed_counts_the_attempts_before_it(tmp_path):
+    failed = "Traceback (most recent call last):\nValueError: too many values\n"
+    starts = [
+        f"{arguments_dump(SETTINGS)}\n" + "".join(f"{megatron_line(step)}\n" for step in range(first, first + 4))
+        for first in (489, 493, 497)
+    ]
+    (tmp_path / "run.log").write_text(failed.join(starts) + "[after training is done] datetime\n")
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "attempts    3 in this log, 2 x an exception, last at step 496" in shown
+    assert "steps 489 to 500 of 500, completed in attempt 3" in run_logparse("analyze", "run.log", cwd=tmp_path).stdout
