@@ -394,6 +394,11 @@ FORMAT = LogFormat(
         ),
     ),
     sentences=(
+        # Printed where tokens skip layers (random-LTD): so many of a sequence stay.
+        *(
+            SettingSentence("dropping", label, rf"{label}:\s*(?P<reserved>\d+)", first=True)
+            for label in ("reserve_length", "random ltd reserved length")
+        ),
         SettingSentence(
             "parameters",
             "number of parameters on",
@@ -592,6 +597,7 @@ FORMAT = LogFormat(
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
         *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
         *(Choice("uncounted", name, {f"arguments:{name}": value, **when}) for name, value, when in DROPPED_TOKENS),
+        Choice("uncounted", "random_ltd", {"dropping:reserved": COUNT}),
         # Core 0.8 and 0.9 do not print the sizes of state spaces; later versions do, and no embedding stage.
         Choice("uncounted", "spec", {"arguments:spec": ".*mamba.*", "arguments:standalone_embedding_stage": ".+"}),
         Choice("lora", "True", {"arguments:lora_target_modules": r"\[.+\]"}),

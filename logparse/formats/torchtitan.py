@@ -4,7 +4,18 @@
 device per second, the mean since the line before, rounded to a whole number.
 """
 
-from logparse.formats._base import NUMBER, Block, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Block,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+)
 
 GIB = float(2**30)
 _MESH = "device mesh with"
@@ -48,6 +59,7 @@ FORMAT = LogFormat(
         "mfu": Reading("logged_mfu", scale=0.01, suffix="%", absent=r"N/A"),
     },
     required=("step", "loss"),
+    companions=(Companion(", total steps ", r", total steps (?P<train_steps>\d+)", belongs_to="file"),),
     records=(
         _event("training starts", "Training starts at step", r"Training starts at step"),
         _event("training ends", "Training completed", r"Training completed"),
@@ -162,11 +174,14 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            "[rank0]:[titan] 2025-07-01 10:01:00,101 - root - INFO - Training starts at step 1, with local batch size 1, "
+            "global batch size 8, sequence length 8192, total steps 1000 (warmup 200)\n"
             "[rank0]:[titan] 2025-07-01 10:02:03,456 - root - INFO - step: 20  loss:  6.1384  grad_norm:  1.2031  "
             "memory: 49.50GiB(62.10%)  tps: 5,856  tflops: 1,010.16  mfu: 34.29%",
             {
                 "timestamp": "2025-07-01T10:02:03.456000",
                 "step": 20,
+                "train_steps": 1000,
                 "loss": 6.1384,
                 "grad_norm": 1.2031,
                 "max_memory_reserved_bytes": 49.5 * GIB,

@@ -27,6 +27,8 @@ UNKNOWN = (
 )
 # Findings of work that no formula counts: no flag gives these figures.
 NOT_COUNTED = ("layers_not_counted", "mfu_not_counted")
+# Findings that no name of a device mends, only its peak.
+NO_PEAK = ("no_peak_of_type", "device_not_listed")
 # Settings of a model that a log may not print though it prints its sizes.
 SETTINGS = {
     "num_query_groups": msg("KV heads"),
@@ -85,6 +87,8 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
     if no_peak and flags == ["--peak-tflops"]:
         reason = msg("{figures}: {device} has no {dtype} peak: pass --dtype or --peak-tflops")
         return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"])]
+    if flags == ["--peak-tflops"]:
+        return [tr("{figures}: no peak of this device is known: pass --peak-tflops", figures=names)]
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
 
 
@@ -155,7 +159,7 @@ def _flags(run: Run) -> Iterator[str]:
         yield from _flags_of_model(run)
     counted = not any(code in notes for code in NOT_COUNTED)
     if run.analysis.computation.peak is None and counted:
-        yield "--peak-tflops" if "no_peak_of_type" in notes else "--hw"
+        yield "--peak-tflops" if notes.keys() & NO_PEAK else "--hw"
     if "hfu_not_computed" in notes and counted:
         yield "--recompute"
 

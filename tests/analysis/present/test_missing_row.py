@@ -1,11 +1,12 @@
 """The row of missing figures names exactly what is missing, why, and the flags that would give it."""
 
 import json
+import re
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.numbers import three
 from analysis.present.views.expectations import plan_sentences
@@ -220,3 +221,15 @@ def test_a_printed_rate_of_the_real_model_is_known_without_a_device(tmp_path, co
     (tmp_path / "run.log").write_text(text.replace(" | lm loss:", printed))
     shown = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout
     assert f"the log's TFLOP/s counts {said}" in shown
+
+
+def test_of_a_device_without_a_known_peak_only_the_peak_is_asked_for(tmp_path):
+    text = (ROOT / "fixtures/torchtitan/llama3-8b-2d/run.log").read_text()
+    shown = screen(tmp_path, re.sub(r"CUDA capacity: .*? with", "CUDA capacity: Example Card 9 with", text))
+    assert "no peak of this device is known: pass --peak-tflops" in shown["missing"]
+
+
+def test_tokens_that_skip_layers_leave_no_mfu(tmp_path):
+    pairs = {"reserve_length": "  256"}
+    text = f"{arguments_dump(SETTINGS)}\n" + "".join(f"{megatron_line(s, pairs=pairs)}\n" for s in range(1, 21))
+    assert "no formula counts random_ltd" in screen(tmp_path, text)["missing"]
