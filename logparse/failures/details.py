@@ -14,6 +14,8 @@ import regex
 from logparse.masking import mask_text
 
 _GIB, _MILLISECONDS = 2**30, 1000
+# The share of a device's memory that is another process's if nothing accounts for it.
+ROOM = 0.2
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class DetailPattern:
     sample: tuple[str, ...]
     below: bool = False
     above: bool = False
+    others: bool = False
     complete: bool = False
 
     @cached_property
@@ -52,9 +55,21 @@ def detail_of(
         if remedy not in entry.remedies:
             continue
         texts = [f"{text}\n{below}" if entry.below else text, *wrapped, *([above] if entry.above else [])]
-        if match := next((match for one in texts if (match := entry.compiled.search(one))), None):
+        match = next((match for one in texts if (match := entry.compiled.search(one))), None)
+        if match and not (entry.others and not _leaves_room(match)):
             return entry.code, {name: _figure(name, value) for name, value in match.groupdict().items() if value}
     return None
+
+
+def _leaves_room(match: regex.Match[str]) -> bool:
+    """Whether another process holds a good part of a device: neither this one nor free are so much of its memory."""
+    total, free, own = (_mebibytes(match[name]) for name in ("total", "free", "own"))
+    return total - free - own > ROOM * total
+
+
+def _mebibytes(size: str) -> float:
+    number, unit = size.split()
+    return float(number) * {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20}.get(unit[0], 2.0**-20)
 
 
 def _figure(name: str, value: str) -> str:

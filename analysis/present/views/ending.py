@@ -127,8 +127,8 @@ def _waits(ending: Ending) -> str:
     named = _named_missing(ending)
     if ending.same_on > 1:
         who = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
-    elif cause.rank is not None:
-        who = tr("rank {rank}", rank=cause.rank)
+    elif (rank := ending.rank if cause.rank is None else cause.rank) is not None:
+        who = tr("rank {rank}", rank=rank)
     elif named is not None:
         who = tr("others")
     else:

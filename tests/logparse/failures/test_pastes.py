@@ -97,6 +97,14 @@ PASTES = {
         "[2025-03-23 10:03:55,562] [ERROR] [launch.py:325:sigkill_handler] ['python'] exits with return code = 1\n",
         ("checkpoint", 1, 0, None, None),
     ),
+    "a Python module of CANN, in a line of its own log": (
+        "[ERROR] TUNE(24,python):2024-04-08-15:18:43.444.270 [Tid:24]\"ModuleNotFoundError: No module named 'tbe.x'\n",
+        ("setup", 1, None, None, None),
+    ),
+    "a collective of HCCL that fails": (
+        "RuntimeError: The Inner error is reported as above. The current working operator name is HcclAllreduce.\n",
+        ("collective_timeout", 1, None, None, None),
+    ),
     "a general error of NCCL alone": (
         "RuntimeError: NCCL error: unhandled system error, NCCL version 2.21.5\n",
         ("collective_timeout", 1, None, None, None),
@@ -199,6 +207,16 @@ def test_the_next_step_has_the_figures_of_a_wrapped_message_but_not_of_another_r
     assert diagnose_run([str(path)]).figures == {"asked": "2.00 GiB", "total": "79.15 GiB", "free": "512.00 MiB"}
     path.write_text(f"{head}\n[rank6]: {rest}\n")
     assert diagnose_run([str(path)]).figures == {"asked": "2.00 GiB"}
+
+
+@pytest.mark.parametrize(("own", "detail"), [("8.38 GiB", "memory_of_others"), ("39.30 GiB", "memory_free")])
+def test_a_device_that_another_process_fills_is_named(tmp_path, own, detail):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB. GPU 0 has a total capacity of 39.49 "
+        f"GiB of which 119.38 MiB is free. Including non-PyTorch memory, this process has {own} memory in use.\n"
+    )
+    assert diagnose_run([str(path)]).detail == detail
 
 
 def test_the_device_that_a_warning_above_names_is_in_the_next_step(tmp_path):
