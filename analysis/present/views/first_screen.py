@@ -16,7 +16,7 @@ from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.title import of_tokens, title_part
-from analysis.present.views.warnings import own_warnings, ranked_warnings, warning_clauses
+from analysis.present.views.warnings import own_warnings, printed_flops, ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
@@ -200,7 +200,7 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         share = percent_of_peak(rate["peak_utilization"])
         clauses.append(_of_peak(share, how.peak))
     if logged is not None:
-        clauses.append(tr("the log prints {value}", value=three(logged)))
+        clauses.append(tr(printed_flops(run), value=three(logged)))
     return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
 
 

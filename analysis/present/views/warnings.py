@@ -67,8 +67,8 @@ NAMED_ELSEWHERE = {
 }
 # The log's TFLOP/s are those of the real model where the two differ by less than this.
 SAME_SHARE = 0.02
-OF_MODEL = msg("the log's TFLOP/s counts the real model, as MFU does")
-OF_EXECUTED = msg("the log's TFLOP/s counts recomputation, as HFU does")
+OF_MODEL = msg("the log prints {value} (FLOPs as in MFU)")
+OF_EXECUTED = msg("the log prints {value} (FLOPs as in HFU)")
 # Clauses on the first screen.
 SHOWN = 2
 
@@ -97,9 +97,13 @@ def _sentence(note: Note, run: Run) -> Sentence:
     return replace(sentence, text=tr("{text} [{code}]", text=text, code=note.code))
 
 
+def printed_flops(run: Run) -> str:
+    """How the first screen says what TFLOP/s the log prints, and what they count where that is known."""
+    known = (counts for note in run.notes if (counts := _counts(note, run)))
+    return next(known, msg("the log prints {value}"))
+
+
 def _clause(note: Note, run: Run) -> str:
-    if counts := _counts(note, run):
-        return tr(counts)
     cause = short_cause(note.fields["cause"]) if "cause" in note.fields else ""
     return tr("{clause} ({cause})", clause=clause(note), cause=cause) if cause else clause(note)
 
@@ -148,6 +152,11 @@ def _of_no_tokens(note: Note, run: Run) -> bool:
     return note.code == "lengths_vary" and not _is_shown(run, TOKENS)
 
 
+def _of_known_flops(note: Note, run: Run) -> bool:
+    """Whether a note on the log's TFLOP/s is of FLOPs that the row of TFLOP/s names."""
+    return _counts(note, run) is not None
+
+
 def _is_shown(run: Run, *figures: str) -> bool:
     """Whether one of ``figures`` is known of the steady rate, or of that of all steps."""
     rates = [run.analysis.rate(name) for name in ("steady", "all_steps")]
@@ -158,7 +167,7 @@ def own_warnings(run: Run) -> list[str]:
     """A clause for each warning of which no other row of the first screen speaks, ranked."""
     named = NAMED_ELSEWHERE | broken_by(run.checks)
     ranked = (note for note in ranked_warnings(run) if note.code not in named)
-    unseen = (_of_no_rate, _of_no_peak, _of_no_tokens, _of_doubtful_peak)
+    unseen = (_of_no_rate, _of_no_peak, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
     own = (note for note in ranked if not any(is_of(note, run) for is_of in unseen))
     return list(dict.fromkeys(_clause(note, run) for note in own))
 
