@@ -11,6 +11,8 @@ from typing import Any
 
 # The ``mixed_step`` of a step that also generates.
 ROLLOUTS = "rollouts"
+# That of a step whose samples have several sequences.
+PREFERENCE = "preference training"
 
 
 @dataclass(frozen=True)

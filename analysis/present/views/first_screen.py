@@ -284,12 +284,21 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         if named:
             named[0] = tr("lost: {overheads}", overheads=named[0])
         earlier = [tr("start-up includes an earlier job")] if _follows_a_job(run) else []
-        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), [*_starts(run), *named, *earlier])
+        unsaved = [tr("no save in the log: its steps may be lost")] if _is_unsaved(run) else []
+        clauses = [*_starts(run), *named, *earlier, *unsaved]
+        yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), clauses)
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
     if (inside := named_overheads(inside_steps(run))) and not run.short:
         inside[0] = tr("estimated: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
+
+
+def _is_unsaved(run: Run) -> bool:
+    """Whether a run failed without a checkpoint, by a format that prints them."""
+    prints_saves = any(str(record.fixed.get("kind")).startswith("save ") for record in run.log.format.records)
+    saved = run.analysis.pauses.saved or run.records["events"]["kind"].str.starts_with("save ").any()
+    return bool(failure(run)) and prints_saves and not saved
 
 
 def _follows_a_job(run: Run) -> bool:
@@ -312,6 +321,9 @@ def remaining(run: Run) -> ScreenRow | None:
     """The steps that are left and how long they take; None where that is unknown or the run is short."""
     left = run.expectations.plan.left
     if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
+        return None
+    if _is_unsaved(run):
+        # There is nothing to resume from.
         return None
     resumed = msg("{n} steps if resumed") if failure(run) else msg("{n} steps")
     took = time_left(left.seconds, left.seconds_low, left.seconds_high)

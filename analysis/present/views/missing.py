@@ -159,9 +159,16 @@ def _flags(run: Run) -> Iterator[str]:
         yield from _flags_of_model(run)
     counted = not any(code in notes for code in NOT_COUNTED)
     if run.analysis.computation.peak is None and counted:
-        yield "--peak-tflops" if notes.keys() & NO_PEAK else "--hw"
+        yield _flag_of_peak(run, notes)
     if "hfu_not_computed" in notes and counted:
         yield "--recompute"
+
+
+def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
+    """The flag that gives a peak: the number type where only that is missing."""
+    if "no_peak_of_type" in notes and run.context.get("precision") is None:
+        return "--dtype"
+    return "--peak-tflops" if notes.keys() & NO_PEAK else "--hw"
 
 
 def _flags_of_model(run: Run) -> list[str]:

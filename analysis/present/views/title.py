@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from analysis.model.shape import PREFERENCE
 from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
@@ -58,7 +59,12 @@ def _no_goodput(run: Run) -> str:
 
 
 def of_tokens(run: Run, figure: str) -> str:
-    """A ``figure`` that follows from tokens: the most that it can be where samples differ in length."""
+    """A ``figure`` that follows from tokens: the most that it can be where samples differ in length.
+
+    A sample of preference training may be a pair of sequences, of which one is counted.
+    """
+    if run.counts_full_samples and run.analysis.computation.shape.mixed_step == PREFERENCE:
+        return tr("at most {value}, one sequence a sample", value=figure)
     return tr("at most {value}", value=figure) if run.counts_full_samples else figure
 
 

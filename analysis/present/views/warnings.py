@@ -103,7 +103,7 @@ def printed_flops(run: Run) -> str:
     return next(known, msg("the log prints {value}"))
 
 
-def _clause(note: Note, run: Run) -> str:
+def _clause(note: Note) -> str:
     cause = short_cause(note.fields["cause"]) if "cause" in note.fields else ""
     return tr("{clause} ({cause})", clause=clause(note), cause=cause) if cause else clause(note)
 
@@ -169,7 +169,7 @@ def own_warnings(run: Run) -> list[str]:
     ranked = (note for note in ranked_warnings(run) if note.code not in named)
     unseen = (_of_no_rate, _of_no_peak, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
     own = (note for note in ranked if not any(is_of(note, run) for is_of in unseen))
-    return list(dict.fromkeys(_clause(note, run) for note in own))
+    return list(dict.fromkeys(_clause(note) for note in own))
 
 
 def warning_clauses(run: Run) -> list[str]:

@@ -131,9 +131,9 @@ def test_copies_by_other_ranks_are_counted_apart(log, tmp_path):
 
 def test_a_run_that_failed_says_so_in_its_second_line_and_has_no_plan_but_if_it_resumes(log, tmp_path):
     steps = [megatron_line(step, 1000.0, f"2026-03-01 08:{10 + step // 60}:{step % 60:02}") for step in range(21, 340)]
-    log.write_text(
-        log.read_text() + "\n".join(steps) + "\ntorch.OutOfMemoryError: NPU out of memory. Tried to allocate 2.00 GiB\n"
-    )
+    saved = "  successfully saved checkpoint at iteration     339 to ckpt\n"
+    error = "torch.OutOfMemoryError: NPU out of memory. Tried to allocate 2.00 GiB\n"
+    log.write_text(log.read_text() + "\n".join(steps) + "\n" + saved + error)
     lines = run_logparse("analyze", "worker_0.log", cwd=tmp_path, COLUMNS="100").stdout.splitlines()
     assert lines[1].startswith("failed at step 339 of 500: out of device memory · ")
     assert any(line.startswith("remaining      161 steps if resumed, about ") for line in lines)

@@ -232,3 +232,19 @@ def test_tokens_that_skip_layers_leave_no_mfu(tmp_path):
     pairs = {"reserve_length": "  256"}
     text = f"{arguments_dump(SETTINGS)}\n" + "".join(f"{megatron_line(s, pairs=pairs)}\n" for s in range(1, 21))
     assert "no formula counts random_ltd" in screen(tmp_path, text)["missing"]
+
+
+def test_of_a_device_without_a_peak_of_the_assumed_type_the_type_is_asked_for(tmp_path):
+    settings = {name: value for name, value in SETTINGS.items() if name not in ("bf16", "fp16")}
+    text = f"{arguments_dump(settings)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 21))
+    assert "--dtype" in screen(tmp_path, text, "--hw", "v100")["missing"]
+
+
+def test_a_run_that_failed_without_a_save_says_so_and_has_nothing_to_resume_from(tmp_path):
+    steps_of = "".join(f"{megatron_line(s, 20_000.0)}\n" for s in range(1, 41))
+    saved = "successfully saved checkpoint at iteration      40 to ckpt\n"
+    for save, unsaved in (("", True), (saved, False)):
+        text = f"{arguments_dump(SETTINGS)}\n{steps_of}{save}ValueError: too many values\n"
+        shown = screen(tmp_path, text)
+        assert ("no save in the log" in shown["goodput"]) == unsaved
+        assert ("remaining" not in shown) == unsaved
