@@ -52,6 +52,8 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     if explains is not None:
         return explains
     known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
+    # A process aborts itself after any error in native code.
+    known.sort(key=lambda hit: hit.family == "crash")
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
     logged = [hit for hit in hits if hit.role == "error"]
     named_errors = [hit for hit in logged if hit.family not in ("unknown", "exception")]

@@ -105,6 +105,11 @@ PASTES = {
         "RuntimeError: The Inner error is reported as above. The current working operator name is HcclAllreduce.\n",
         ("collective_timeout", 1, None, None, None),
     ),
+    "a process that aborts before NCCL says why": (
+        "run.sh: line 197: 2985003 Aborted (core dumped) python train.py\n"
+        "[rank1]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting.\n",
+        ("network", 2, 1, None, None),
+    ),
     "a general error of NCCL alone": (
         "RuntimeError: NCCL error: unhandled system error, NCCL version 2.21.5\n",
         ("collective_timeout", 1, None, None, None),
