@@ -36,6 +36,8 @@ from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
 # 2: origins and excluded_reason are codes with fields; they were words in the language of who recorded.
 # 3: one MFU and HFU, of the real model; the share of the peak by the formula; rates with_stalls and wall_clock.
 STORE_VERSION = 3
+# Kinds of what a log prints that are no settings.
+RESULTS = (SUMMARY, "parameters")
 
 # What identifies a run: values that every version of logparse reads the same. Columns added later must stay out, and so
 # must the settings, of which every version reads more. Runs of one setup differ in their times.
@@ -204,8 +206,8 @@ class Decoded:
 def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, identity: RunIdentity) -> RunRecord:
     """Put together what history keeps of a run."""
     steps, how = analysis.steps, analysis.computation
-    # Rates of a summary are results, not settings.
-    settings = decoded.settings.filter(pl.col("kind") != SUMMARY)
+    # Rates of a summary and counts of parameters are results, not settings.
+    settings = decoded.settings.filter(~pl.col("kind").is_in(RESULTS))
     printed = settings.unique("name", keep="first", maintain_order=True)
     row = {
         "run_id": content_hash(decoded.steps),

@@ -80,7 +80,7 @@ SENTENCES = (
     SettingSentence("experts", _EXPERTS, r"^(?!.*'use_gmm': True).*'capacity_factor': (?P<capacity_factor>-?[\d.]+)"),
     # Those that are trained, to 1.3 by the number; later in whole millions, too coarse for adapters.
     # The adapters that the optimizer lists, where the configuration is not printed.
-    SettingSentence("adapters", "mindpet_delta_lora", r"(?P<of>mindpet_delta_lora)", first=True),
+    SettingSentence("adapters", "mindpet_delta_lora", r"(?P<adapter>mindpet_delta_lora)", first=True),
     SettingSentence("network", "Network Parameters: ", r"Network Parameters: (?P<parameters>\d+)\.?\s*$"),
     SettingSentence("recompute", _RECOMPUTE, rf"'recompute': (?P<recompute>True|False|{_LISTED})"),
     SettingSentence(
@@ -170,7 +170,7 @@ NAMES = (
     Name("model_name", "task:model_name"),
     Name("sink_size", "runner:sink_size"),
     Name("adapter_parameters", "network:parameters", when={_MODEL + "pet_config.lora_rank": r"\d+"}),
-    Name("adapter_parameters", "network:parameters", when={"adapters:of": ".+"}),
+    Name("adapter_parameters", "network:parameters", when={"adapters:adapter": ".+"}),
 )
 
 CHOICES = (
@@ -187,5 +187,5 @@ CHOICES = (
     Choice("recompute", "none", {"recompute:recompute": "False"}),
     *(Choice("uncounted", name, when) for name, when in _CAPACITY),
     Choice("lora", "True", {_MODEL + "pet_config.lora_rank": r"\d+"}),
-    Choice("lora", "True", {"adapters:of": ".+"}),
+    Choice("lora", "True", {"adapters:adapter": ".+"}),
 )

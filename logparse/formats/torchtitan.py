@@ -98,7 +98,7 @@ FORMAT = LogFormat(
             SettingSentence("model", "ModelArgs(", rf"^(?>.*?ModelArgs\().*\b{name}=(?P<{name}>[^,)]+)")
             for name in (*_SHAPE, "n_kv_heads", "multiple_of", "ffn_dim_multiplier", "hidden_dim", "head_dim")
         ),
-        SettingSentence("model", " total parameters", r"size: (?P<parameters>[\d,]+) total parameters"),
+        SettingSentence("parameters", " total parameters", r"size: (?P<of_model>[\d,]+) total parameters"),
         SettingSentence(
             "pipeline",
             "Using pipeline schedule",
@@ -128,7 +128,7 @@ FORMAT = LogFormat(
         SettingSentence("model", "total parameters", r"Model (?P<model_name>\S+ \S+) size: [\d,]+ total parameters"),
     ),
     names=(
-        Name("model_parameters", "model:parameters"),
+        Name("model_parameters", "parameters:of_model"),
         Name("device_mesh", "mesh:parallelism"),
         Name("device_mesh", "mesh:dimensions"),
         Name("global_batch_size", "batch:global_batch_size"),
