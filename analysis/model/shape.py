@@ -11,7 +11,7 @@ from typing import Any
 
 # The ``mixed_step`` of a step that also generates.
 ROLLOUTS = "rollouts"
-# That of a step whose samples have several sequences.
+# That of a step whose samples may be pairs of sequences.
 PREFERENCE = "preference training"
 
 

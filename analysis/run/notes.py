@@ -25,7 +25,7 @@ PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahe
 OF_PEAK = ("mfu", "hfu", "peak_utilization")
 # Frameworks count what small parts we leave out, and pad the vocabulary.
 SAME_MODEL = 0.03
-# No published bf16 or fp16 training in our table reaches this MFU.
+# No training in our table of published rates reaches this MFU.
 HIGHEST_PUBLISHED = 0.7
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
@@ -208,7 +208,7 @@ def _against_peak(result: Analysis, assumed: bool) -> Iterator[Note]:
         else:
             yield warning("above_peak", **fields)
     mfu = shares.get("mfu", 0.0)
-    if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, 1 + HIGHEST_PUBLISHED)):
+    if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, mfu / HIGHEST_PUBLISHED)):
         yield warning("high_for_assumed_peak", share=mfu, dtype=peak.dtype, types=types)
     if peak.range and shares:
         metric, share = next(iter(shares.items()))

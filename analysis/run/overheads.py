@@ -120,6 +120,7 @@ def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Not
         return None
     now = max(1, round(median(b - a for a, b in pairwise(marks))))
     every = _round_number(now * seconds / (DEAR * time.useful))
+    # A third of a round number, rounded up, is the next smaller one.
     while time.planned and now < every and 2 * every > time.planned:
         every = _round_number(every / 3)
     useful = time.useful / (time.total - seconds + seconds * now / every)

@@ -17,7 +17,7 @@ MOST_SILENT = 3
 # Of the ranks of a job at least this share printed a time-out, where a silent rank is suspected.
 LEAST_WAITING = 0.5
 _WAITS = frozenset(("nccl.timeout", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream"))
-# Source: the rules of MPI for these operations, which c10d follows; parts of an all-to-all may differ.
+# Operations to which every rank gives as many elements, by the rules of MPI, which c10d follows; not so an all-to-all.
 _OF_EQUAL_PARTS = frozenset(("ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BROADCAST", "REDUCE"))
 # A lost heartbeat names a host and a device.
 _HEARTBEAT = "hccl.heartbeat"

@@ -78,9 +78,9 @@ SENTENCES = (
     SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
     SettingSentence("experts", _EXPERTS, r"'expert_num': (?P<expert_num>\d+)"),
     SettingSentence("experts", _EXPERTS, r"^(?!.*'use_gmm': True).*'capacity_factor': (?P<capacity_factor>-?[\d.]+)"),
-    # Those that are trained, to 1.3 by the number; later in whole millions, too coarse for adapters.
     # The adapters that the optimizer lists, where the configuration is not printed.
     SettingSentence("adapters", "mindpet_delta_lora", r"(?P<adapter>mindpet_delta_lora)", first=True),
+    # Those that are trained, to 1.3 by the number; later in whole millions, too coarse for adapters.
     SettingSentence("network", "Network Parameters: ", r"Network Parameters: (?P<parameters>\d+)\.?\s*$"),
     SettingSentence("recompute", _RECOMPUTE, rf"'recompute': (?P<recompute>True|False|{_LISTED})"),
     SettingSentence(

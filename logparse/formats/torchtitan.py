@@ -98,7 +98,6 @@ FORMAT = LogFormat(
             SettingSentence("model", "ModelArgs(", rf"^(?>.*?ModelArgs\().*\b{name}=(?P<{name}>[^,)]+)")
             for name in (*_SHAPE, "n_kv_heads", "multiple_of", "ffn_dim_multiplier", "hidden_dim", "head_dim")
         ),
-        SettingSentence("parameters", " total parameters", r"size: (?P<of_model>[\d,]+) total parameters"),
         SettingSentence(
             "pipeline",
             "Using pipeline schedule",
@@ -126,6 +125,7 @@ FORMAT = LogFormat(
             r"activation_checkpoint\.mode\W+(?P<mode>none|full|selective)",
         ),
         SettingSentence("model", "total parameters", r"Model (?P<model_name>\S+ \S+) size: [\d,]+ total parameters"),
+        SettingSentence("parameters", " total parameters", r"size: (?P<of_model>[\d,]+) total parameters"),
     ),
     names=(
         Name("model_parameters", "parameters:of_model"),
