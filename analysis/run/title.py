@@ -53,7 +53,9 @@ def title_of(
     if not seconds and not analysis.streams:
         # Where the clock is not believed.
         seconds = analysis.segments["step_time_sum_ms"].sum() / 1000
-    tokens = own.select((pl.col("iterations") * pl.col("global_batch_size") * pl.col("seq_length")).sum()).item()
+    counted = next((note.fields["counted"] for note in notes if note.code == "tokens_counted"), None)
+    of_a_sample = pl.col("seq_length") if counted is None else pl.lit(counted)
+    tokens = own.select((pl.col("iterations") * pl.col("global_batch_size") * of_a_sample).sum()).item()
     return Title(
         models=names_of_model(analysis, context, sources),
         printed_model=context.get("model_name"),
@@ -67,7 +69,7 @@ def title_of(
         first_step=first_step,
         last_step=last_step,
         planned_steps=planned[-1] if len(planned) else None,
-        tokens=tokens or None,
+        tokens=round(tokens) or None,
     )
 
 

@@ -84,7 +84,7 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
         named = tr(", ").join(tr(SETTINGS[name]) for name in settings)
         return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]
     no_peak = next((note.fields for note in run.notes if note.code == "no_peak_of_type"), None)
-    if no_peak and flags == ["--peak-tflops"]:
+    if no_peak and flags in (["--dtype"], ["--peak-tflops"]):
         reason = msg("{figures}: {device} has no {dtype} peak: pass --dtype or --peak-tflops")
         return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"])]
     if flags == ["--peak-tflops"]:

@@ -238,6 +238,9 @@ def test_of_a_device_without_a_peak_of_the_assumed_type_the_type_is_asked_for(tm
     settings = {name: value for name, value in SETTINGS.items() if name not in ("bf16", "fp16")}
     text = f"{arguments_dump(settings)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 21))
     assert "--dtype" in screen(tmp_path, text, "--hw", "v100")["missing"]
+    assert screen(tmp_path, text, "--hw", "v100", "--recompute", "none")["missing"].endswith(
+        "no bf16 peak: pass --dtype or --peak-tflops"
+    )
 
 
 def test_a_run_that_failed_without_a_save_says_so_and_has_nothing_to_resume_from(tmp_path):

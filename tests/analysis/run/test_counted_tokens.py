@@ -28,6 +28,10 @@ def test_padding_is_no_work(tmp_path):
     assert run.steps["seq_length"].to_list() == [4096] * 30
 
 
+def test_the_title_counts_as_the_log_does(tmp_path):
+    assert analyzed(tmp_path, lambda n: str(50_001 * n)).title.tokens == 30 * 50_001
+
+
 def test_a_multiple_of_a_hundred_is_not_rounded(tmp_path):
     run = analyzed(tmp_path, lambda n: str(38_400 * n))
     assert run.tokens_per_second == pytest.approx(38_400 / 8)
