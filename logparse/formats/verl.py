@@ -113,11 +113,13 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            "(TaskRunner pid=1234) Total training steps: 700\n"
             "(TaskRunner pid=1234) step:2 - actor/entropy:0.234 - actor/pg_loss:np.float64(-0.0019) - "
             "actor/grad_norm:np.float64(0.63) - perf/max_memory_allocated_gb:np.float64(46.5) - "
             "actor/lr:np.float64(1e-06) - perf/mfu/actor:np.float64(0.2875) - timing_s/gen:101.5 - timing_s/step:216.5 - perf/throughput:766.58",
             {
                 "step": 2,
+                "train_steps": 700,
                 "loss": -0.0019,
                 "grad_norm": 0.63,
                 "max_memory_allocated_bytes": 46.5 * GIB,
@@ -127,6 +129,20 @@ FORMAT = LogFormat(
                 "logged_tokens_per_second_per_device": 766.58,
             },
         ),
-        Sample("step:1 - train/loss:0.031 - train/lr(1e-3):0.004", {"step": 1, "loss": 0.031, "learning_rate": 4e-06}),
+        Sample(
+            "(TaskRunner pid=1234) Training Progress:   0%|          | 2/700 [04:10<19:48:32, 102.17s/it]\n"
+            "(TaskRunner pid=1234) step:3 - actor/pg_loss:0.0125 - timing_s/step:101.5",
+            {"step": 3, "train_steps": 700, "loss": 0.0125, "elapsed_time_per_iteration_ms": 101500.0},
+        ),
+        Sample(
+            "(WorkerDict pid=1235) Total steps: 435, num_warmup_steps: 0\n"
+            "(main_task pid=1234) step:0 - timing/gen:21.5 - actor/pg_loss:-0.005",
+            {"step": 0, "train_steps": 435, "loss": -0.005},
+        ),
+        Sample(
+            "Number of steps/epoch 29, number of epochs 2, total number of steps 58\n"
+            "step:1 - train/loss:0.031 - train/lr(1e-3):0.004",
+            {"step": 1, "train_steps": 58, "loss": 0.031, "learning_rate": 4e-06},
+        ),
     ),
 )
