@@ -4,7 +4,7 @@
 ``total_weights`` are tokens that have a loss.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 from logparse.formats._preference import PREFERENCE
 
 # The configuration, a line for each value; sizes of Llama-like models under the names of any.
@@ -87,6 +87,10 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"total_weights", "perplexity", "lm_loss", "reward_accuracy"}),
     ignored_patterns=(r"\w*(?:loss|reward|accuracy)\w*",),
+    # A notebook prints the configuration of each of its parts: the last one before a step is of it.
+    companions=(
+        Companion("Config param steps: ", r"Config param steps: (?P<train_steps>[1-9]\d*)\s*$", belongs_to="next"),
+    ),
     records=(
         Record(
             "evaluations",
@@ -118,10 +122,12 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            "INFO:MaxText.pyconfig:Config param steps: 500\n"
             "I0706 16:50:26.759790 140110937163584 metric_logger.py:214] completed step: 4, seconds: 2.25, "
             "TFLOP/s/device: 86.678, Tokens/s/device: 16549.111, total_weights: 6425, loss: 0.684, perplexity: 2.003",
             {
                 "step": 4,
+                "train_steps": 500,
                 "elapsed_time_per_iteration_ms": 2250.0,
                 "logged_tflops_per_second_per_device": 86.678,
                 "logged_tokens_per_second_per_device": 16549.111,

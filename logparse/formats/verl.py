@@ -5,7 +5,7 @@ and answers per device over the whole step, by the log's own count: no MFU is ma
 are ``timing/...`` and no time of the step is printed.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 GIB = float(2**30)
 # From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
@@ -14,8 +14,14 @@ _VALUE = rf"(?:np\.\w+\()?({NUMBER})\)?"
 _PREFIX = r"^(?:\([^)]*\) )?"
 
 
-def _setting(name: str, indentation: int) -> SettingSentence:
-    return SettingSentence("config", f"'{name}': ", rf"{_PREFIX} {{{indentation}}}'{name}': (?P<{name}>\d+)[,}}]")
+_ACTOR, _TRAINER = len("{'actor_rollout_ref': {'model': {"), len(" 'trainer': {")
+# The name of a model: the last folder of its path, where it has a number that is not of a step.
+_MODEL = r"'(?:[^']*/)?(?!global_step_|checkpoint-)(?=[^'/]*\d)(?<!snapshots/)(?P<model>[^'/]+)/?'"
+
+
+def _setting(name: str, indentation: int, value: str = "") -> SettingSentence:
+    found = value or rf"(?P<{name}>\d+)"
+    return SettingSentence("config", f"'{name}': ", rf"{_PREFIX} {{{indentation}}}'{name}': {found}[,}}]")
 
 
 FORMAT = LogFormat(
@@ -48,6 +54,16 @@ FORMAT = LogFormat(
     required=("step",),
     # To 0.1 they follow each other. Source: verl 0.1, trainer/ppo/ray_trainer.py, fit.
     phases=("gen", "ref", "values", "adv", "update_critic", "update_actor"),
+    # The plan: before the first step, on the bar, of the actor's optimizer in 0.1, of supervised fine-tuning.
+    companions=tuple(
+        Companion(marker, printed + r"(?P<train_steps>[1-9]\d*)" + end, belongs_to="next")
+        for marker, printed, end in (
+            ("Total training steps: ", "Total training steps: ", r"\s*$"),
+            ("Training Progress: ", r"Training Progress: +\d+%\|[^|]*\| *\d+/", r" \["),
+            (", num_warmup_steps: ", r"\bTotal steps: ", ", num_warmup_steps: "),
+            (", total number of steps ", r"number of epochs \d+, total number of steps ", r"\s*$"),
+        )
+    ),
     records=(
         Record(
             "timers",
@@ -60,8 +76,10 @@ FORMAT = LogFormat(
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(
         SettingSentence("step", " - timing", r"(?P<generates>timing(?:_s)?/gen):", first=True),
-        _setting("n_gpus_per_node", len(" 'trainer': {")),
-        _setting("nnodes", len(" 'trainer': {")),
+        _setting("n_gpus_per_node", _TRAINER),
+        _setting("nnodes", _TRAINER),
+        _setting("path", _ACTOR, _MODEL),
+        _setting("lora_rank", _ACTOR),
         SettingSentence("config", "'adv_estimator': ", r"'adv_estimator': '(?P<adv_estimator>\w+)'"),
         # Printed by the shell that runs it.
         SettingSentence(
@@ -71,6 +89,8 @@ FORMAT = LogFormat(
         ),
         # Of supervised fine-tuning, whose configuration is a dict on one line.
         SettingSentence("sft", "{'data': {'train_batch_size': ", r"^\{'data': \{'train_batch_size': (?P<batch>\d+),"),
+        SettingSentence("sft", "'partial_pretrain': ", rf"^\{{'data': .*'partial_pretrain': {_MODEL}"),
+        SettingSentence("sft", "'partial_pretrain': ", r"^\{'data': .*'lora_rank': (?P<lora_rank>\d+)"),
         # The model that is trained comes after its critic and the reference, in the JSON of transformers.
         SettingSentence(
             "model", '"num_hidden_layers": ', rf'{_PREFIX}  "num_hidden_layers": (?P<num_hidden_layers>\d+)', last=True
@@ -83,18 +103,23 @@ FORMAT = LogFormat(
         Name("num_nodes", "launch:nnodes"),
         Name("global_batch_size", "sft:batch"),
         Name("num_layers", "model:num_hidden_layers"),
+        Name("model_name", "config:model"),
+        Name("model_name", "sft:model"),
     ),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
         Choice("mixed_step", "rollouts", {"config:adv_estimator": ".+"}),
+        *(Choice("lora", "True", {f"{kind}:lora_rank": r"[1-9]\d*"}) for kind in ("config", "sft")),
     ),
     samples=(
         Sample(
+            "(TaskRunner pid=1234) Total training steps: 700\n"
             "(TaskRunner pid=1234) step:2 - actor/entropy:0.234 - actor/pg_loss:np.float64(-0.0019) - "
             "actor/grad_norm:np.float64(0.63) - perf/max_memory_allocated_gb:np.float64(46.5) - "
             "actor/lr:np.float64(1e-06) - perf/mfu/actor:np.float64(0.2875) - timing_s/gen:101.5 - timing_s/step:216.5 - perf/throughput:766.58",
             {
                 "step": 2,
+                "train_steps": 700,
                 "loss": -0.0019,
                 "grad_norm": 0.63,
                 "max_memory_allocated_bytes": 46.5 * GIB,
@@ -104,6 +129,20 @@ FORMAT = LogFormat(
                 "logged_tokens_per_second_per_device": 766.58,
             },
         ),
-        Sample("step:1 - train/loss:0.031 - train/lr(1e-3):0.004", {"step": 1, "loss": 0.031, "learning_rate": 4e-06}),
+        Sample(
+            "(TaskRunner pid=1234) Training Progress:   0%|          | 2/700 [04:10<19:48:32, 102.17s/it]\n"
+            "(TaskRunner pid=1234) step:3 - actor/pg_loss:0.0125 - timing_s/step:101.5",
+            {"step": 3, "train_steps": 700, "loss": 0.0125, "elapsed_time_per_iteration_ms": 101500.0},
+        ),
+        Sample(
+            "(WorkerDict pid=1235) Total steps: 435, num_warmup_steps: 0\n"
+            "(main_task pid=1234) step:0 - timing/gen:21.5 - actor/pg_loss:-0.005",
+            {"step": 0, "train_steps": 435, "loss": -0.005},
+        ),
+        Sample(
+            "Number of steps/epoch 29, number of epochs 2, total number of steps 58\n"
+            "step:1 - train/loss:0.031 - train/lr(1e-3):0.004",
+            {"step": 1, "train_steps": 58, "loss": 0.031, "learning_rate": 4e-06},
+        ),
     ),
 )
