@@ -22,7 +22,7 @@ from analysis.run.earlier_jobs import describe_other_jobs
 from analysis.run.goodput import count_goodput
 from analysis.run.interruptions import describe_pauses, find_pauses
 from analysis.run.model_flops import describe_counted_work
-from analysis.run.nan_updates import describe_nan_updates
+from analysis.run.nan_updates import describe_nan_updates, describe_zero_losses
 from analysis.run.notes import describe_rounded, describe_run
 from analysis.run.rank_comparison import compare_ranks, describe_ranks
 from analysis.run.rates import name_rates
@@ -115,6 +115,7 @@ def analyze_steps(
         *describe_batches(computed),
         *describe_counted_tokens(computed, counted, beyond),
         *describe_nan_updates(computed),
+        *describe_zero_losses(computed, how),
         *describe_missing_logs(computed, events),
         *clock_notes,
         *describe_run(result, steps, context),

@@ -1,4 +1,4 @@
-"""Steps whose update is not a number: they trained nothing.
+"""Steps whose update is not a number: they trained nothing. Losses of exactly 0: perhaps they trained nothing.
 
 Comes in: step rows. Goes out: ``update_is_nan``, and a warning. Where a gradient norm is NaN the weights become NaN, or
 the update is left out. Where it is infinite and the loss stays finite, a loss scaler left out that one update.
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from analysis.model.shape import ROLLOUTS
+from analysis.run.throughput import Computation
 from logparse.findings import Note, warning
 
 VANISHED = "loss_vanished"
@@ -41,3 +43,12 @@ def describe_nan_updates(steps: pl.DataFrame) -> Iterator[Note]:
     if len(nan):
         source, line = nan.select("source", "line_number").row(0)
         yield warning("not_a_number", n=len(nan), of=len(own), source=source, line=line)
+
+
+def describe_zero_losses(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
+    """A warning where losses are exactly 0. In reinforcement learning the loss of a policy often is."""
+    own = steps.filter(~pl.col("copied"))
+    zero = own.filter(pl.col("loss") == 0)
+    if len(zero) and how.shape.mixed_step != ROLLOUTS:
+        source, line = zero.select("source", "line_number").row(0)
+        yield warning("loss_is_zero", n=len(zero), of=len(own), source=source, line=line)

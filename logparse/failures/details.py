@@ -57,7 +57,7 @@ def detail_of(
         texts = [f"{text}\n{below}" if entry.below else text, *wrapped, *([above] if entry.above else [])]
         match = next((match for one in texts if (match := entry.compiled.search(one))), None)
         if match and not (entry.others and not _leaves_room(match)):
-            return entry.code, {name: _figure(name, value) for name, value in match.groupdict().items() if value}
+            return entry.code, {figure_name(name): _figure(name, value) for name, value in match.groupdict().items() if value}
     return None
 
 
@@ -72,13 +72,18 @@ def _mebibytes(size: str) -> float:
     return float(number) * {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20}.get(unit[0], 2.0**-20)
 
 
-def _figure(name: str, value: str) -> str:
-    """A figure as a reader wants it, by the end of its name: a size, a time, a version of CUDA."""
-    if name.endswith("_bytes"):
+def figure_name(group: str) -> str:
+    """The name of a figure in JSON and words: that of its group, without the unit that the log prints."""
+    return regex.sub("_(?:bytes|ms|cuda)$", "", group)
+
+
+def _figure(group: str, value: str) -> str:
+    """A figure as a reader wants it, by the unit at the end of its group's name."""
+    if group.endswith("_bytes"):
         return f"{int(value) / _GIB:.3g} GiB"
-    if name.endswith("_ms"):
+    if group.endswith("_ms"):
         return f"{int(value) / _MILLISECONDS:g} s"
-    if name.endswith("_cuda"):
+    if group.endswith("_cuda"):
         return f"{int(value) // 1000}.{int(value) % 1000 // 10}"
     return mask_text(value)
 

@@ -73,13 +73,15 @@ def missing_clauses(run: Run) -> list[str]:
 def _no_time(run: Run) -> str:
     """That no rate is possible, and what the log has instead of the time of a step."""
     if len(run.records["timers"]):
-        return tr("step time: the log prints times of phases, not of a step; no rate can be computed")
+        return tr("step time: only its phases are printed; no rate can be computed")
     return tr("step time is not in the log: no rate can be computed")
 
 
 def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
     """The ``figures``, and each flag to pass for them."""
-    names, flags = tr(", ").join(figures), list(dict.fromkeys(_flags(run)))
+    flags = list(dict.fromkeys(_flags(run)))
+    # Recomputation alone does not give an MFU.
+    names = tr(", ").join(dict.fromkeys([*figures, *([tr("HFU")] if "--recompute" in flags else [])]))
     if 0 < len(settings := _settings(run)) <= MOST_NAMED:
         named = tr(", ").join(tr(SETTINGS[name]) for name in settings)
         return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]

@@ -58,7 +58,7 @@ def overheads_tables(run: Run, price: float | None = None, advised: bool = True)
 
 def _with_advice(table: Table, advised: bool) -> Iterator[Table | Sentence]:
     """The table as it is, or without its last column and then its cells as sentences."""
-    if advised:
+    if advised and any(row[-1].text for row in table.cells):
         yield table
         return
     yield Table(table.headings[:-1], [row[:-1] for row in table.cells], headed=True)

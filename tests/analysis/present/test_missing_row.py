@@ -63,12 +63,12 @@ def test_a_figure_that_the_log_prints_is_missing_as_computed(tmp_path):
     ]
     shown = screen(tmp_path, "\n".join(lines) + "\n")
     assert shown["TFLOP/s"].endswith("printed by the log")
-    assert shown["missing"].startswith("throughput, computed TFLOP/s, MFU: pass --world-size")
+    assert shown["missing"].startswith("throughput, computed TFLOP/s, MFU, HFU: pass --world-size")
 
 
 def test_a_log_with_times_of_phases_says_that_no_rate_is_possible(tmp_path):
     shown = screen(tmp_path, "".join(PPO.format(step=step) for step in range(30)))
-    assert shown["missing"] == "step time: the log prints times of phases, not of a step; no rate can be computed"
+    assert shown["missing"] == "step time: only its phases are printed; no rate can be computed"
     assert "settled" not in shown.get("warnings", "")
 
 

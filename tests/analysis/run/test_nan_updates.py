@@ -54,3 +54,18 @@ def test_an_infinite_gradient_alone_is_an_update_that_was_left_out(tmp_path):
     assert run.goodput == pytest.approx(0.75)
     (note,) = [note for note in run.notes if note.code == "not_a_number"]
     assert note.fields["n"] == 10
+
+
+def test_a_loss_of_zero_is_doubted(tmp_path):
+    run = analyzed(tmp_path, lambda step: {"lm loss": "0.000000E+00"} if step > 30 else None)
+    (note,) = [note for note in run.notes if note.code == "loss_is_zero"]
+    assert (note.fields["n"], note.fields["of"], note.fields["line"]) == (10, 40, 32)
+    assert run.goodput == 1
+
+
+def test_a_policy_may_have_a_loss_of_zero(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text("".join(f"step:{n} - actor/pg_loss:0.0 - timing_s/gen:2.0 - timing_s/step:5.0\n" for n in range(1, 9)))
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.steps["loss"].to_list() == [0.0] * 8
+    assert "loss_is_zero" not in [note.code for note in run.notes]

@@ -8,7 +8,7 @@ from analysis.present.parts import ScreenRows
 from analysis.present.views.ending import ending_parts
 from analysis.present.words import words
 from logparse.decode.read_run import diagnose_run
-from logparse.failures.details import complete_details, detail_of, detail_patterns
+from logparse.failures.details import complete_details, detail_of, detail_patterns, figure_name
 from logparse.failures.signatures import remedies
 from logparse.language import LANGUAGES
 
@@ -29,7 +29,7 @@ def test_the_words_of_a_detail_use_its_figures(language):
     assert table.keys() == {entry.code for entry in detail_patterns()}
     for entry in detail_patterns():
         named = {name for _, name, _, _ in string.Formatter().parse(table[entry.code]) if name}
-        assert named == set(entry.compiled.groupindex), entry.code
+        assert named == {figure_name(group) for group in entry.compiled.groupindex}, entry.code
 
 
 def test_details_belong_to_remedies():

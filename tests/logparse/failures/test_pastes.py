@@ -186,7 +186,7 @@ def test_a_message_that_a_terminal_wrapped_is_read_whole(tmp_path):
             5,
             "collective_number",
         )
-        assert ending.figures == {"number": "1712", "operation": "ALLREDUCE", "limit_ms": "600 s"}
+        assert ending.figures == {"number": "1712", "operation": "ALLREDUCE", "limit": "600 s"}
 
 
 def test_a_vague_line_has_the_meaning_of_its_rest(tmp_path):
