@@ -226,6 +226,7 @@ QUANTITIES = (
         "Llama: the intermediate size of the MLP is rounded up to a multiple of this",
         flag=False,
     ),
+    Quantity("ffn_of_hidden_size", "int", "intermediate size of the MLP over the hidden size", flag=False),
     Quantity("ffn_dim_multiplier", "float", "Llama: multiplier of the intermediate size of the MLP", flag=False),
     Quantity("gated_linear_unit", "bool", "gated MLP (SwiGLU): three matrices instead of two"),
     Quantity("num_attention_heads", "int", "attention heads"),

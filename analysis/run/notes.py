@@ -56,8 +56,11 @@ def _trained_in(result: Analysis) -> Iterator[Note]:
 
 
 def _begun_anew(result: Analysis) -> Iterator[Note]:
-    """Files that begin the training again, which may be another run, and several trainings in one file."""
-    if len(result.segments) < 2:
+    """Files that begin the training again, which may be another run, and several trainings in one file.
+
+    Where runs mix in a file, their own warning says so.
+    """
+    if len(result.segments) < 2 or result.streams:
         return
     heads = result.segments.unique("lineage", keep="first", maintain_order=True)
     within = heads.filter((pl.col("source") == pl.col("source").shift(1)).fill_null(value=False))

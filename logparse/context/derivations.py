@@ -158,6 +158,12 @@ DERIVATIONS = (
     ),
     Derivation("ffn_hidden_size", ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
     Derivation(
+        "ffn_hidden_size",
+        ("hidden_size", "ffn_of_hidden_size"),
+        "mlp_width_of_hidden_size",
+        lambda q: q["hidden_size"] * q["ffn_of_hidden_size"],
+    ),
+    Derivation(
         "kv_channels",
         ("hidden_size", "num_attention_heads"),
         "kv_channels_of_hidden_size",

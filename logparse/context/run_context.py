@@ -17,7 +17,7 @@ import regex
 from logparse.context.derivations import Fact, broken_identities, derive, is_derived
 from logparse.context.restarted_settings import Row, first_printed, list_printings
 from logparse.findings import Note, Origin, warning
-from logparse.formats._base import LogFormat
+from logparse.formats._base import ABSENT, LogFormat
 from logparse.schema import QUANTITY, Quantity
 
 __all__ = [
@@ -249,7 +249,10 @@ def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note
 
 
 def _holds(when: Mapping[str, str], printed: Mapping[str, Mapping[str, Any]]) -> bool:
-    return all(key in printed and regex.fullmatch(pattern, printed[key]["value"]) for key, pattern in when.items())
+    return all(
+        key not in printed if pattern == ABSENT else key in printed and regex.fullmatch(pattern, printed[key]["value"])
+        for key, pattern in when.items()
+    )
 
 
 def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | None:

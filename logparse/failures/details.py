@@ -57,7 +57,8 @@ def detail_of(
         texts = [f"{text}\n{below}" if entry.below else text, *wrapped, *([above] if entry.above else [])]
         match = next((match for one in texts if (match := entry.compiled.search(one))), None)
         if match and not (entry.others and not _leaves_room(match)):
-            return entry.code, {figure_name(name): _figure(name, value) for name, value in match.groupdict().items() if value}
+            found = {name: value for name, value in match.groupdict().items() if value}
+            return entry.code, {figure_name(name): _figure(name, value) for name, value in found.items()}
     return None
 
 

@@ -226,7 +226,11 @@ def _read_part(source: str, number: int, whole: str) -> Hit | None:
     listed = _LISTED.search(line.bare)
     message = listed["what"] if listed else line.bare
     found = _first(message)
-    if found is None or found[0].role == "advice" or (found[0].role == "error" and _MILD.search(text)):
+    if found and found[0].role == "advice":
+        # A record of an error may hold all its lines in one, the advice of the library with them.
+        parts = map(_first, message.split(r"\n"))
+        found = next((part for part in parts if part and part[0].role != "advice"), None)
+    if found is None or (found[0].role == "error" and _MILD.search(text)):
         return None
     return _hit(source, number, text, line, found, message)
 

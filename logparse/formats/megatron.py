@@ -5,6 +5,7 @@ MindSpeed-MM, Megatron-Bridge, GPT-NeoX: ``iteration N/ M | label: value | label
 """
 
 from logparse.formats._base import (
+    ABSENT,
     NUMBER,
     Block,
     Choice,
@@ -117,6 +118,23 @@ NOT_COUNTED = {
     "freeze_ViT": "True",
     "stage": "(?!None$|sft$|pt$|pretrain$).+",
 }
+# What those settings mean whose names do not say it.
+WORDS = {"tokenizer_type": "a bidirectional model"}
+# GPT-NeoX: a gate is an activation, before 2024 also a type of MLP. Without sizes of its own, the MLP is four times as
+# wide as the model, and each head has its own keys. Source: EleutherAI/gpt-neox, megatron/model/transformer.py.
+NO_GATE = {"arguments:activation": "gelu|relu|silu|swish|mish|softsign"}
+NEOX = tuple(
+    Choice(quantity, value, {**NO_GATE, **when})
+    for when in (
+        {"arguments:mlp_type": "regular", "arguments:intermediate_size": ABSENT},
+        {"arguments:mlp_type": ABSENT, "arguments:intermediate_size": "None"},
+        {"arguments:mlp_type": "regular", "arguments:intermediate_size": "None"},
+    )
+    for quantity, value in (("gated_linear_unit", "False"), ("ffn_of_hidden_size", "4"))
+) + tuple(
+    Choice("group_query_attention", "False", {"arguments:gpt_j_residual": ".+", "arguments:num_kv_heads": value})
+    for value in ("None", ABSENT)
+)
 # Experts that drop the tokens beyond their capacity: how many the router sends there is in no log. Megatron-LM drops where
 # the factor is set; Megatron-DeepSpeed prints a factor for dense models too, and whether it drops.
 POSITIVE = r"(?!0*\.?0*$)[\d.]+"
@@ -570,6 +588,14 @@ FORMAT = LogFormat(
         Choice("zero_stage", "0", {"arguments:use_distributed_optimizer": "False"}),
         *(Choice("gated_linear_unit", "True", {f"arguments:{name}": value}) for name, value in GATED.items()),
         Choice("gated_linear_unit", "False", {"arguments:swiglu": "False"}),
+        *NEOX,
+        # BigScience, before Megatron-DeepSpeed had grouped attention.
+        Choice("gated_linear_unit", "False", {"arguments:glu_activation": "None"}),
+        Choice(
+            "group_query_attention",
+            "False",
+            {"arguments:glu_activation": ".+", "arguments:num_key_value_heads": ABSENT},
+        ),
         Choice("flash_attention", "True", {"arguments:use_flash_attn": "True"}),
         # Transformer Engine chooses by itself; Megatron's own attention keeps the matrix.
         Choice(
@@ -595,7 +621,10 @@ FORMAT = LogFormat(
         ),
         Choice("pipeline_layout", "loss as a layer", {"arguments:account_for_loss_in_pipeline_split": "True"}),
         Choice("recompute", "none", {"arguments:checkpoint_activations": "False"}),
-        *(Choice("uncounted", name, {f"arguments:{name}": value}) for name, value in NOT_COUNTED.items()),
+        *(
+            Choice("uncounted", WORDS.get(name, name), {f"arguments:{name}": value})
+            for name, value in NOT_COUNTED.items()
+        ),
         *(Choice("uncounted", name, {f"arguments:{name}": value, **when}) for name, value, when in DROPPED_TOKENS),
         Choice("uncounted", "random_ltd", {"dropping:reserved": COUNT}),
         # Core 0.8 and 0.9 do not print the sizes of state spaces; later versions do, and no embedding stage.

@@ -14,6 +14,8 @@ from analysis.present.numbers import percent, step_time
 from logparse.findings import Note
 from logparse.language import current_language, msg, some, tr
 
+# A shorter time is none to a reader.
+LEAST_SECONDS = 0.001
 # By seconds of a unit and of the next smaller one.
 SPANS = (
     (86_400, 3_600, msg("{n} d {rest} h")),
@@ -45,6 +47,8 @@ def ranges(numbers: Sequence[int]) -> str:
 
 def span(seconds: float) -> str:
     """A time as people say it: in the largest unit that it fills, and in the next."""
+    if LEAST_SECONDS < seconds < 1:
+        return tr("{n} s", n=f"{seconds:.2g}")
     whole = round(seconds)
     for unit, smaller, text in SPANS:
         if whole >= unit:

@@ -65,7 +65,8 @@ def test_a_loss_of_zero_is_doubted(tmp_path):
 
 def test_a_policy_may_have_a_loss_of_zero(tmp_path):
     path = tmp_path / "run.log"
-    path.write_text("".join(f"step:{n} - actor/pg_loss:0.0 - timing_s/gen:2.0 - timing_s/step:5.0\n" for n in range(1, 9)))
+    pairs = "actor/pg_loss:0.0 - timing_s/gen:2.0 - timing_s/step:5.0"
+    path.write_text("".join(f"step:{step} - {pairs}\n" for step in range(1, 9)))
     run = analyze_logs([str(path)], RunOptions())
     assert run.steps["loss"].to_list() == [0.0] * 8
     assert "loss_is_zero" not in [note.code for note in run.notes]

@@ -77,3 +77,29 @@ def test_nemo_prints_its_recomputation(tmp_path, name, value, recompute):
     text = f"model:\n  {name}_granularity: {value}\n  {name}_method: block\n  {name}_num_layers: 3\n" + NEMO
     context = facts(tmp_path, text)
     assert (context.get("recompute"), context.get("recompute_num_layers")) == (recompute, 3)
+
+
+NEOX = {"num_layers": "4", "hidden_size": "256", "num_attention_heads": "8", "gpt_j_residual": "False"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "gated", "heads", "width"),
+    [
+        ({"activation": "gelu", "mlp_type": "regular"}, False, 8, 1024),
+        ({"activation": "gelu", "intermediate_size": "None", "num_kv_heads": "None"}, False, 8, 1024),
+        ({"activation": "gelu", "intermediate_size": "512", "num_kv_heads": "2"}, None, 2, None),
+        ({"activation": "geglu", "mlp_type": "regular"}, True, 8, None),
+        ({"activation": "silu", "mlp_type": "llama"}, True, 8, None),
+    ],
+)
+def test_gpt_neox_says_its_mlp_and_heads_by_what_it_does_not_set(tmp_path, settings, gated, heads, width):
+    step = " samples/sec: 2.0 | iteration {n}/ 9 | elapsed time per iteration (ms): 500.0 | lm_loss: 2.5E+00 |\n"
+    dump = "".join(
+        f"  {name} {'.' * (24 - len(name))} {value}{'.' * 20}default\n" for name, value in (NEOX | settings).items()
+    )
+    heading = "-------------------- arguments --------------------\n"
+    context = facts(
+        tmp_path, heading + dump + heading.replace(" arg", " end of arg") + "".join(step.format(n=n) for n in (1, 2))
+    )
+    found = (context.get("gated_linear_unit"), context.get("num_query_groups"), context.get("ffn_hidden_size"))
+    assert found == (gated, heads, width)

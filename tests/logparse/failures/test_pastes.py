@@ -7,6 +7,16 @@ from analysis.present.views.ending import headline
 from logparse.decode.read_run import diagnose_run
 
 PASTES = {
+    "a record that holds all lines of the error in one": (
+        '  "message": "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution\\n'
+        'CUDA kernel errors might be asynchronously reported at some other API call"\n',
+        ("hardware", 1, None, None, None),
+    ),
+    "a tool of the system that the environment breaks, before the cause": (
+        "/usr/libexec/git-core/git-remote-https: symbol lookup error: /lib64/libcurl.so.4: undefined symbol: SSL_new\n"
+        "node-a:41:41 [0] plugin/net.cc:9 NCCL WARN Failed to initialize any NET plugin\n",
+        ("setup", 2, None, None, "node-a"),
+    ),
     "a link that failed before NCCL's report on the device of another host": (
         "node-a:51:52 [0] net_ib.cc:12 NCCL WARN NET/IB : Got completion from peer 10.1.4.6<43> with error 12\n"
         "node-b:41:42 [1] init.cc:194 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'\n",
