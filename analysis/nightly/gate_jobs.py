@@ -26,7 +26,7 @@ from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
 from analysis.compare.work_difference import Less, compared_work, flatters, is_setting_of_work
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.nightly.change_start import changes_around, place_start
+from analysis.nightly.change_start import changes_around, is_slow_growth, place_start
 from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_runs import (
     FAILED,
@@ -82,7 +82,8 @@ class JobVerdict:
     ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since ``failed_since``. ``missing`` says that
     a run of tonight is missing, ``missing_before`` that one was missing the night before too. The newest run of any
     kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``began`` is the run at which the
-    job became worse, by all its metrics. ``hidden`` is what the exclusion of runs hides.
+    job became worse, by all its metrics. ``worse_before`` says that it became worse in a straight line that begins
+    before the ``changes``, so that none of them is the cause. ``hidden`` is what the exclusion of runs hides.
     """
 
     name: str
@@ -105,6 +106,7 @@ class JobVerdict:
     failed_since: datetime | None = None
     missing_before: bool = False
     failed_row: Mapping[str, Any] | None = None
+    worse_before: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -259,14 +261,16 @@ def _judge(
     less = _less_work(comparable, metrics, kept)
     metrics = tuple(_explained(metric, less) for metric in metrics)
     job = replace(job, hidden=_hidden(comparable, rule, metrics, kept))
-    start = _start(comparable, metrics)
+    worse = [metric for metric in metrics if metric.is_open and metric.began]
+    start = place_start(comparable, worse)
     if start is None:
         return replace(job, metrics=metrics, less_work=less)
     of_result = not any(metric.is_open and metric.metric.column not in OF_RESULT for metric in metrics)
     changes = changes_around(comparable, start, kept.settings, of_result)
     if less:
         changes = tuple(sorted(changes, key=lambda change: not is_setting_of_work(change.name)))
-    return replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+    job = replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+    return replace(job, worse_before=bool(changes) and not less and is_slow_growth(comparable, start, worse))
 
 
 def _metrics(
@@ -410,9 +414,3 @@ def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list
     ids = runs["run_id"].to_list()
     at = min(map(ids.index, began))
     return ids[max(0, at - most) : at], ids[at : at + most]
-
-
-def _start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | None:
-    """The place of the run at which the job became worse, or its work less."""
-    worse = [metric for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
-    return place_start(runs, worse)

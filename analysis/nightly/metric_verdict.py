@@ -125,8 +125,11 @@ def watch_metric(
     if calm is None:
         return watch(values, **how)
     nights = watch(values, **how, accident=PAUSED_RUNS)
-    repeated = without_longest_stall(runs, metric, keep_repeated=True) or calm
-    for series, accident in ((calm, 0.0), (repeated, repeated_by_chance(runs))):
+    others = [(calm, 0.0)]
+    repeated = without_longest_stall(runs, metric, keep_repeated=True)
+    if repeated and repeated != calm:
+        others.append((repeated, repeated_by_chance(runs)))
+    for series, accident in others:
         proven = watch(series, **how, chance=REST_CHANCE, accident=accident)
         nights = [_decided(night, one) for night, one in zip(nights, proven, strict=True)]
     return _counted_once(nights, metric)

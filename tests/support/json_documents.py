@@ -433,6 +433,7 @@ def _jobs() -> Schema:
             "failed": nullable(record(LeftOut)),
             "missing": BOOLEAN,
             "missing_before": BOOLEAN,
+            "worse_before": BOOLEAN,
             "less_work": _less(),
             "since": NULLABLE_STRING,
             "changes": array(ref("change")),

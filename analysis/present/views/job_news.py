@@ -90,7 +90,7 @@ def _open_text(job: JobVerdict) -> str:
         return tr("open since {day}: {job}: {what}, {n} nights in a row", what=what, n=job.failed_nights, **fields)
     found = job.decisive
     text = tr("open since {day}: {job}: {what}", what=_metric(found) if found else "-", **fields)
-    if not job.changes:
+    if not job.changes or job.worse_before:
         return text
     return tr("{text}; perhaps {cause}", text=text, cause=describe_change(job.changes[0]))
 
@@ -142,8 +142,13 @@ def cause_text(job: JobVerdict) -> str:
         return ""
     names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
     more = len(job.changes) - MOST_CHANGES
-    text = tr("probable cause: {names}", names=names)
-    return tr("{names}; and {n} more", names=text, n=more) if more > 0 else text
+    names = tr("{names}; and {n} more", names=names, n=more) if more > 0 else names
+    return not_the_cause(names) if job.worse_before else tr("probable cause: {names}", names=names)
+
+
+def not_the_cause(names: str) -> str:
+    """What is reported of changes in the middle of a slow growth."""
+    return tr("no probable cause: the job had slowly become worse before this changed: {names}", names=names)
 
 
 def failure(run: LeftOut) -> str:

@@ -47,6 +47,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "missing_before": job.missing_before,
         "less_work": less_documents(job.less_work),
         "since": job.began,
+        "worse_before": job.worse_before,
         "changes": [asdict(change) for change in job.changes],
         "left_out": [_left_out(run) for run in job.left_out],
     }
