@@ -29,6 +29,8 @@ def _kind(job: JobVerdict) -> str | None:
         return job.news
     if job.is_refused_first:
         return "not_comparable"
+    if job.ended_tonight:
+        return "ended"
     return "missing" if job.missing and not job.missing_before and not job.is_idle else None
 
 
