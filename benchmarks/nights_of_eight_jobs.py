@@ -116,7 +116,7 @@ def levels(rng: np.random.Generator, change: str | None) -> tuple[NDArray[np.flo
     return level, memory
 
 
-def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: float) -> dict[str, float]:
+def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: float) -> dict[str, float | None]:
     """The metrics of a run by the definitions of the analysis: a step 25 % slower than the others is a stall."""
     all_times = times + pauses
     stalls = all_times > 1.25 * np.median(all_times)
@@ -127,6 +127,7 @@ def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: fl
         "steady_step_time_ms": float(np.median(counted)),
         "step_time_p95_ms": float(np.quantile(all_times, 0.95, method="lower")),
         "longest_stall_ms": float(max(all_times[stalls] - np.median(counted), default=0.0)),
+        "longest_stall_step": int(all_times.argmax()) + 1 if stalls.any() else None,
         "with_stalls_step_time_ms": float(all_times.mean()),
         "wall_clock_step_time_ms": clock / len(times),
         "goodput": float(useful / clock),

@@ -24,7 +24,7 @@ from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.printed_rates import SUMMARY
 from analysis.run.result import Analysis
 from analysis.run.summary import finite_median, largest_memory, last_finite, quantile_of_steps, share_of_steps
-from analysis.run.useful_time import longest_stall_ms
+from analysis.run.useful_time import longest_stall
 from logparse.context.run_context import RunContext
 from logparse.failures.ending import Ending
 from logparse.findings import Origin
@@ -108,6 +108,7 @@ RUN_COLUMNS = (
     Column("device_hours", FLOAT, "device-h", "devices times the time of the run"),
     Column("step_time_p95_ms", FLOAT, "ms", "95th percentile of the step times, stalls included"),
     Column("longest_stall_ms", FLOAT, "ms", "longest time that a stall took beyond its baseline"),
+    Column("longest_stall_step", INT, "step", "step of that stall"),
     Column("goodput", FLOAT, "ratio", "useful steps over the clock"),
     Column("time_to_train_seconds", FLOAT, "s", "from the line that training starts to the one that it ended"),
     Column("final_loss", FLOAT, "", "last loss that was printed"),
@@ -135,7 +136,7 @@ INCIDENTAL = (
     *("ending_state", "ending_family", "ending", "device_hours"),
     # Read from the header too, where step lines have no clock.
     "begun_at",
-    *("step_time_p95_ms", "longest_stall_ms"),
+    *("step_time_p95_ms", "longest_stall_ms", "longest_stall_step"),
 )
 PAIRED = ("labels", "versions", "settings")
 # The name of a file must distinguish contents, not runs: so much of the hash is enough.
@@ -206,6 +207,7 @@ class Decoded:
 def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, identity: RunIdentity) -> RunRecord:
     """Put together what history keeps of a run."""
     steps, how = analysis.steps, analysis.computation
+    stall_ms, stall_step = longest_stall(steps)
     # Rates of a summary and counts of parameters are results, not settings.
     settings = decoded.settings.filter(~pl.col("kind").is_in(RESULTS))
     printed = settings.unique("name", keep="first", maintain_order=True)
@@ -234,7 +236,8 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "ending": keep_ending(identity.ending),
         "device_hours": device_hours(analysis),
         "step_time_p95_ms": quantile_of_steps(steps, 0.95),
-        "longest_stall_ms": longest_stall_ms(steps),
+        "longest_stall_ms": stall_ms,
+        "longest_stall_step": stall_step,
         "goodput": analysis.goodput,
         "time_to_train_seconds": analysis.time_to_train_seconds,
         "final_loss": last_finite(steps["loss"]),

@@ -24,6 +24,9 @@ RUNS_PER_SIDE = 5
 AROUND = 2
 # A spread that is less is that of rounding.
 LEAST_SPREAD = 1e-4
+# Runs on each side of a place that show whether a metric follows a line through it, and by how much that must be
+# likelier than a step: twice the logarithm of the ratio.
+LINE_RUNS, LIKELIER = 15, 2.0
 
 
 def place_start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | None:
@@ -44,10 +47,31 @@ def place_start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | Non
     return min(range(low, high + 1), key=lambda at: sum(_misfit(*one, at) for one in series))
 
 
+def is_slow_growth(runs: pl.DataFrame, at: int, metrics: Sequence[MetricNight]) -> bool:
+    """Whether ``metrics`` became worse along a line that begins well before the place ``at``, without a step there."""
+    low = max(0, at - LINE_RUNS)
+    window = runs[low : at + LINE_RUNS].with_columns(place=pl.int_range(low, min(len(runs), at + LINE_RUNS)))
+    series = [_series(window, metric.metric) for metric in metrics if metric.began and metric.metric != FINAL_LOSS]
+    begins = range(low, at - AROUND)
+    if not (series and begins):
+        return False
+    step = sum(_misfit(*one, at) for one in series)
+    return min(sum(_misfit_of_line(*one, begin) for one in series) for begin in begins) < step - LIKELIER * len(series)
+
+
 def _series(runs: pl.DataFrame, metric: Metric) -> tuple[list[int], list[float]]:
     """The places of the runs that have the metric, and its logarithms."""
     rows = measured(runs, metric)
     return rows["place"].to_list(), [math.log(value) for value in values_of(rows, metric)]
+
+
+def _misfit_of_line(places: Sequence[int], logs: Sequence[float], begin: int) -> float:
+    """The same of a level until ``begin`` and a straight line from there on."""
+    import numpy as np
+
+    design = np.stack([np.ones(len(places)), np.maximum(0, np.array(places) - begin)], axis=1)
+    left = np.array(logs) - design @ np.linalg.lstsq(design, np.array(logs), rcond=None)[0]
+    return len(logs) * math.log(float(left @ left) / len(logs) + LEAST_SPREAD**2) if logs else 0.0
 
 
 def _misfit(places: Sequence[int], logs: Sequence[float], at: int) -> float:

@@ -26,7 +26,14 @@ from analysis.compare.verdict import CLOSE, Verdict, find_metric, worst_of
 from analysis.compare.work_difference import Less, compared_work, flatters, is_setting_of_work
 from analysis.history.events import Acceptance
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.nightly.change_start import changes_around, place_start
+from analysis.nightly.change_start import changes_around, is_slow_growth, place_start
+from analysis.nightly.ended_series import (
+    MOST_ENDED_DAYS,
+    EndedSeries,
+    differing,
+    find_predecessor,
+    find_successor,
+)
 from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_runs import (
     FAILED,
@@ -54,6 +61,8 @@ LOSSES_READ = 2 * KEPT
 News = Literal["new", "still_open", "cleared"]
 NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
 
+# Days in which a job that became idle with an open regression is named.
+WEEK = 7
 # Metrics show one change from runs so near to each other.
 OF_ONE_CHANGE = 2
 # Kinds of work that settings show, not results.
@@ -82,7 +91,9 @@ class JobVerdict:
     ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since ``failed_since``. ``missing`` says that
     a run of tonight is missing, ``missing_before`` that one was missing the night before too. The newest run of any
     kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``began`` is the run at which the
-    job became worse, by all its metrics. ``hidden`` is what the exclusion of runs hides.
+    job became worse, by all its metrics. ``worse_before`` says that it became worse in a straight line that begins
+    before the ``changes``, so that none of them is the cause. ``hidden`` is what the exclusion of runs hides.
+    ``ended`` is the series before, or that of an idle job, if it ended while a regression was open.
     """
 
     name: str
@@ -105,6 +116,8 @@ class JobVerdict:
     failed_since: datetime | None = None
     missing_before: bool = False
     failed_row: Mapping[str, Any] | None = None
+    worse_before: bool = False
+    ended: EndedSeries | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -153,6 +166,17 @@ class JobVerdict:
     def is_refused_first(self) -> bool:
         """Whether the newest run is the first that cannot be compared with those before."""
         return bool(self.refused) and len(self.runs) == 1
+
+    @property
+    def ended_lately(self) -> EndedSeries | None:
+        """``ended`` until the series that follows has a verdict, or in the first week in which the job is idle."""
+        lately = self.idle_days <= MOST_IDLE_DAYS + WEEK if self.is_idle else len(self.runs) <= FEWEST
+        return self.ended if lately else None
+
+    @property
+    def ended_tonight(self) -> bool:
+        """Whether that is news: on the first night of the series that follows, or on which the job is idle."""
+        return self.ended is not None and (self.idle_days - MOST_IDLE_DAYS if self.is_idle else len(self.runs)) == 1
 
     @property
     def decisive(self) -> MetricNight | None:
@@ -209,6 +233,7 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, kept: HistoryOfJobs) -> list[
     last = max((records for _, records, _ in jobs), key=lambda records: min(records["when"][-1], soon))
     pace = [min(when, soon) for when in last["when"]]
     verdicts = [_judge(rule, job, sample, pace, kept) for rule, job, sample in jobs]
+    verdicts = [_with_successor(job, [other.runs for other in verdicts]) for job in verdicts]
     held = iter(step_down([metric.p for job in verdicts for metric in job.metrics]))
     return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
 
@@ -248,6 +273,7 @@ def _judge(
         failed_since=since,
         failed_row=records.row(-1, named=True) if failed else None,
     )
+    job = replace(job, ended=_ended(rule, job, sample.runs, pace[-1], kept))
     if refused or job.is_idle:
         return job
     before, fixed = place_baseline(comparable, rule)
@@ -259,14 +285,43 @@ def _judge(
     less = _less_work(comparable, metrics, kept)
     metrics = tuple(_explained(metric, less) for metric in metrics)
     job = replace(job, hidden=_hidden(comparable, rule, metrics, kept))
-    start = _start(comparable, metrics)
+    worse = [metric for metric in metrics if metric.is_open and metric.began]
+    start = place_start(comparable, worse)
     if start is None:
         return replace(job, metrics=metrics, less_work=less)
     of_result = not any(metric.is_open and metric.metric.column not in OF_RESULT for metric in metrics)
     changes = changes_around(comparable, start, kept.settings, of_result)
     if less:
         changes = tuple(sorted(changes, key=lambda change: not is_setting_of_work(change.name)))
-    return replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+    job = replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
+    return replace(job, worse_before=bool(changes) and not less and is_slow_growth(comparable, start, worse))
+
+
+def _ended(
+    rule: JobRule, job: JobVerdict, runs: pl.DataFrame, now: datetime, kept: HistoryOfJobs
+) -> EndedSeries | None:
+    """The series before that of the newest run, or that of an idle job, if it ended while a regression was open.
+
+    The final loss is left out, because it takes the steps of all runs.
+    """
+    old = job.runs if job.is_idle else find_predecessor(runs, job.runs)
+    if old is None or (now - old["when"][-1]).days > MOST_ENDED_DAYS:
+        return None
+    metrics = {name: least for name, least in rule.metrics.items() if name != FINAL_LOSS.column}
+    # A baseline of the new series may have no runs in the old one.
+    with suppress(UsageError):
+        sample = Observations(old, ())
+        last = _judge(replace(rule, metrics=metrics), old, sample, old["when"].to_list(), kept)
+        if last.verdict == "regression":
+            return EndedSeries(last, () if job.is_idle else differing(old, job.runs))
+    return None
+
+
+def _with_successor(job: JobVerdict, others: Sequence[pl.DataFrame]) -> JobVerdict:
+    """``job`` with the fields in which the series differs that followed it, if it is idle."""
+    if job.ended is None or not job.is_idle:
+        return job
+    return replace(job, ended=replace(job.ended, fields=find_successor(job.runs, others)))
 
 
 def _metrics(
@@ -410,9 +465,3 @@ def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list
     ids = runs["run_id"].to_list()
     at = min(map(ids.index, began))
     return ids[max(0, at - most) : at], ids[at : at + most]
-
-
-def _start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | None:
-    """The place of the run at which the job became worse, or its work less."""
-    worse = [metric for metric in metrics if metric.verdict in ("regression", "less work") and metric.began]
-    return place_start(runs, worse)

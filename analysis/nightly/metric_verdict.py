@@ -14,7 +14,7 @@ import polars as pl
 from analysis.compare.comparison import measured, values_of
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.nightly.longest_stall import PAUSED_RUNS, REST_CHANCE, without_longest_stall
+from analysis.nightly.longest_stall import PAUSED_RUNS, REST_CHANCE, repeated_by_chance, without_longest_stall
 from analysis.nightly.policy import JobRule
 from analysis.stats.prediction import FEWEST, KEPT, Night, State, watch
 
@@ -108,8 +108,9 @@ def watch_metric(
 ) -> list[Night]:
     """The nights of ``runs``, all of which have the metric and a column ``block``.
 
-    A metric that includes stalls is watched twice: without the longest stall of each run, by the rules of any metric,
-    and with it, where more nights in a row are needed: one pause of one step is the noise of a short run.
+    A metric that includes stalls is watched three times. With the longest stall of each run more nights in a row are
+    needed: one pause of one step is the noise of a short run. Without it, and with those that fall on the same step in
+    neighbouring runs, the rules of any metric apply.
     """
     how: dict[str, Any] = {
         "worse": metric.direction,
@@ -123,8 +124,15 @@ def watch_metric(
     values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
     if calm is None:
         return watch(values, **how)
-    nights, rest = watch(values, **how, accident=PAUSED_RUNS), watch(calm, **how, chance=REST_CHANCE)
-    return _counted_once([_decided(night, one) for night, one in zip(nights, rest, strict=True)], metric)
+    nights = watch(values, **how, accident=PAUSED_RUNS)
+    others = [(calm, 0.0)]
+    repeated = without_longest_stall(runs, metric, keep_repeated=True)
+    if repeated and repeated != calm:
+        others.append((repeated, repeated_by_chance(runs)))
+    for series, accident in others:
+        proven = watch(series, **how, chance=REST_CHANCE, accident=accident)
+        nights = [_decided(night, one) for night, one in zip(nights, proven, strict=True)]
+    return _counted_once(nights, metric)
 
 
 def _decided(night: Night, calm: Night) -> Night:

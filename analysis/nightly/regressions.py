@@ -1,4 +1,4 @@
-"""The regressions of all jobs: open, accepted, and those whose acceptance expired.
+"""The regressions of all jobs: open, accepted, those whose acceptance expired, and open ones whose series ended.
 
 Comes in: the verdicts on jobs and the acceptances of their runs. Goes out: a Regression each.
 """
@@ -6,14 +6,15 @@ Comes in: the verdicts on jobs and the acceptances of their runs. Goes out: a Re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from analysis.history.events import Acceptance
+from analysis.nightly.ended_series import EndedSeries
 from analysis.nightly.gate_jobs import JobVerdict, is_known
 
-RegressionState = Literal["open", "accepted", "expired"]
-STATES: tuple[RegressionState, ...] = ("open", "expired", "accepted")
+RegressionState = Literal["open", "accepted", "expired", "ended"]
+STATES: tuple[RegressionState, ...] = ("open", "ended", "expired", "accepted")
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Regression:
     """A regression of a job: the relative ``changes`` by the column of each metric, None of an unknown size.
 
     ``first_bad`` and ``last_good`` are rows of runs; the latter is None where no run is before the former.
-    ``acceptance`` is the one in effect, or that which expired.
+    ``acceptance`` is the one in effect, or that which expired. ``ended`` is the series of one that is open, but ended.
     """
 
     job: str
@@ -31,6 +32,7 @@ class Regression:
     first_bad: Mapping[str, Any]
     last_good: Mapping[str, Any] | None
     acceptance: Acceptance | None = None
+    ended: EndedSeries | None = None
 
 
 def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Sequence[Acceptance]]) -> list[Regression]:
@@ -40,12 +42,15 @@ def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Seque
 
 
 def _of_job(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Regression]:
+    if job.ended:
+        last = job.ended.job
+        found = _at(last, last.began or str(last.newest["run_id"]), "ended", _changes(last), None)
+        yield replace(found, ended=job.ended)
     for known in job.accepted:
         yield _at(job, known.acceptance.run_id, "accepted", {known.metric.column: known.change}, known.acceptance)
     expired = list(_expired(job, acceptances))
-    worse = [metric for metric in job.metrics if metric.verdict == "regression"]
-    if worse and not job.failed:
-        changes = {metric.metric.column: metric.night.change if metric.night else None for metric in worse}
+    changes = _changes(job)
+    if changes and not job.failed:
         began = job.began or str(job.newest["run_id"])
         ids = job.runs["run_id"].to_list()
         since = set(ids[max(0, ids.index(began) - 1) :])
@@ -54,6 +59,12 @@ def _of_job(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) ->
         expired = [one for one in expired if one.run_id not in since]
     for one in expired:
         yield _at(job, one.run_id, "expired", {one.metric: None} if one.metric else {}, one)
+
+
+def _changes(job: JobVerdict) -> dict[str, float | None]:
+    """How much worse each metric is that has an open regression."""
+    worse = (metric for metric in job.metrics if metric.verdict == "regression")
+    return {metric.metric.column: metric.night.change if metric.night else None for metric in worse}
 
 
 def _expired(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Acceptance]:

@@ -87,11 +87,12 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def longest_stall_ms(steps: pl.DataFrame) -> float:
-    """The longest time that a stall took beyond its baseline; 0 of a run without stalls."""
+def longest_stall(steps: pl.DataFrame) -> tuple[float, int | None]:
+    """The longest time that a stall took beyond its baseline, in ms, and its step; 0 of a run without stalls."""
     stalls = value_rows(steps).filter(pl.col("excluded_reason") == STALL)
-    baseline = pl.col("baseline_ms") * pl.col("iterations")
-    return float(stalls.select((pl.col("time_ms") - baseline).max()).item() or 0.0)
+    longest = pl.col("time_ms") - pl.col("baseline_ms") * pl.col("iterations")
+    row = stalls.select("step", ms=longest).drop_nulls("ms").sort("ms").tail(1).rows()
+    return (float(row[0][1]), row[0][0]) if row else (0.0, None)
 
 
 def _as_stall(stall: pl.Expr) -> pl.Expr:

@@ -383,6 +383,10 @@ def _backtest() -> Schema:
     return fixed("backtest", {"schema_version": VERSION, "nights": array(fixed("judged_night", night))})
 
 
+def _refused() -> Schema:
+    return fixed("refused", {"before": VALUES, "newest": VALUES})
+
+
 def _regressions() -> Schema:
     run = fixed("linked_run", dict.fromkeys(("run_id", "name", "release", "when"), STRING) | {"url": NULLABLE_STRING})
     regression = {
@@ -392,6 +396,7 @@ def _regressions() -> Schema:
         "changes": mapping(NULLABLE_NUMBER),
         "first_bad": run,
         "last_good": nullable(run),
+        "ended": nullable(fixed("ended_series", {"when": STRING, "changed": mapping(_refused())})),
         **dict.fromkeys(("reason", "issue", "until", "until_release", "user"), NULLABLE_STRING),
     }
     found = array(fixed("regression", regression))
@@ -400,7 +405,8 @@ def _regressions() -> Schema:
 
 def _jobs() -> Schema:
     newest = fixed("newest", dict.fromkeys(("run_id", "name", "release", "when"), STRING))
-    refused = fixed("refused", {"before": VALUES, "newest": VALUES})
+    ended = {"name": STRING, "since": NULLABLE_STRING, "last_run": STRING, "when": STRING}
+    ended |= {"metrics": mapping(NULLABLE_NUMBER), "changed": mapping(_refused())}
     accepted = fixed(
         "accepted",
         {
@@ -424,15 +430,17 @@ def _jobs() -> Schema:
             "newest": newest,
             "metrics": _by_metric(ref("night_metric")),
             "comparable": BOOLEAN,
-            "refused": mapping(refused),
+            "refused": mapping(_refused()),
             "refusal": NULLABLE_STRING,
             "idle_days": INTEGER,
             "failed_nights": INTEGER,
             "accepted": array(accepted),
             "hidden": array(fixed("hidden", hidden)),
+            "ended": nullable(fixed("ended_job", ended)),
             "failed": nullable(record(LeftOut)),
             "missing": BOOLEAN,
             "missing_before": BOOLEAN,
+            "worse_before": BOOLEAN,
             "less_work": _less(),
             "since": NULLABLE_STRING,
             "changes": array(ref("change")),

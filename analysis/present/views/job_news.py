@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from analysis.compare.comparability import Field
 from analysis.compare.independent_records import LeftOut
+from analysis.nightly.ended_series import EndedSeries
 from analysis.nightly.gate_jobs import JobVerdict
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.nightly.run_links import run_url
@@ -54,6 +56,8 @@ def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
     if job.news == "cleared":
         names = tr(", ").join(tr(m.metric.label) for m in job.metrics if m.reason == "cleared")
         yield tr("cleared: {job}{owners}: {what}", job=job.name, owners=owners, what=names)
+    if job.ended_lately and (job.ended_tonight or not first):
+        yield ended_text(job.ended_lately)
     if job.missing and not job.is_idle and not (first and job.missing_before):
         when = f"{job.newest_when:%Y-%m-%d %H:%M}"
         yield tr("missing tonight: {job}{owners}: its newest run began {when}", job=job.name, owners=owners, when=when)
@@ -90,7 +94,7 @@ def _open_text(job: JobVerdict) -> str:
         return tr("open since {day}: {job}: {what}, {n} nights in a row", what=what, n=job.failed_nights, **fields)
     found = job.decisive
     text = tr("open since {day}: {job}: {what}", what=_metric(found) if found else "-", **fields)
-    if not job.changes:
+    if not job.changes or job.worse_before:
         return text
     return tr("{text}; perhaps {cause}", text=text, cause=describe_change(job.changes[0]))
 
@@ -112,13 +116,35 @@ def owners_text(job: JobVerdict) -> str:
     return tr(" (owned by {names})", names=", ".join(job.owners)) if job.owners else ""
 
 
+def ended_text(ended: EndedSeries) -> str:
+    """The open regression of a series that ended: of whom, since when, until when, and what changed then."""
+    job, decisive = ended.job, ended.job.decisive
+    return tr(
+        "open since {day}, its series ended on {end} ({why}): {job}{owners}: {what}",
+        day=f"{first_bad(job)['when']:%Y-%m-%d}",
+        end=f"{ended.when:%Y-%m-%d}",
+        why=ended_by(ended.fields),
+        job=job.name,
+        owners=owners_text(job),
+        what=_metric(decisive) if decisive else "-",
+    )
+
+
+def ended_by(fields: Sequence[Field]) -> str:
+    """Why a series ended: the fields that changed."""
+    return tr("changed: {fields}", fields=_fields(fields)) if fields else tr("no later run")
+
+
+def _fields(fields: Sequence[Field]) -> str:
+    return "; ".join(f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in fields)
+
+
 def refused_text(job: JobVerdict) -> str:
     """Why the newest run cannot be compared with those before it, and what to do."""
-    fields = (f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in job.refused)
     return tr(
         "the newest run, {run}, is a different job: {fields}; define a separate job for it",
         run=job.newest["run_id"][:12],
-        fields="; ".join(fields),
+        fields=_fields(job.refused),
     )
 
 
@@ -142,8 +168,13 @@ def cause_text(job: JobVerdict) -> str:
         return ""
     names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
     more = len(job.changes) - MOST_CHANGES
-    text = tr("probable cause: {names}", names=names)
-    return tr("{names}; and {n} more", names=text, n=more) if more > 0 else text
+    names = tr("{names}; and {n} more", names=names, n=more) if more > 0 else names
+    return not_the_cause(names) if job.worse_before else tr("probable cause: {names}", names=names)
+
+
+def not_the_cause(names: str) -> str:
+    """What is reported of changes in the middle of a slow growth."""
+    return tr("no probable cause: the job had slowly become worse before this changed: {names}", names=names)
 
 
 def failure(run: LeftOut) -> str:

@@ -17,7 +17,15 @@ from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
-from analysis.present.views.job_news import failure, first_lines, owners_text, refused_text, run_text, url_of
+from analysis.present.views.job_news import (
+    failure,
+    first_lines,
+    not_the_cause,
+    owners_text,
+    refused_text,
+    run_text,
+    url_of,
+)
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
@@ -126,8 +134,9 @@ def _job_parts(job: JobVerdict, template: str | None) -> Iterator[Part]:
     yield from (Sentence(text, "warning") for text in sentences)
     if job.changes:
         began = _run_text(job, job.began) if job.began else "-"
-        text = tr("changed at run {run} or next to it: {names}", run=began, names=named_changes(job.changes))
-        yield Sentence(text, "warning")
+        names = named_changes(job.changes)
+        changed = tr("changed at run {run} or next to it: {names}", run=began, names=names)
+        yield Sentence(not_the_cause(names) if job.worse_before else changed, "warning")
     if job.began and (url := url_of(job, template)):
         yield Sentence(tr("the run at which it became worse"), "info", link=url)
     yield from remark_sentences(_named(job), remarks(job.runs))

@@ -7,12 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.compare.independent_records import LeftOut
+from analysis.nightly.ended_series import EndedSeries
 from analysis.nightly.exclusions import Hidden
 from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.ending import ending_document
 from analysis.present.views.jobs import accepted_change, refusal, sentence
+from analysis.present.views.regressions import field_documents
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
@@ -36,19 +38,34 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         "newest": {key: newest[key] for key in ("run_id", "name", "release")} | {"when": newest["when"].isoformat()},
         "metrics": {metric.metric.column: _metric(job, metric) for metric in job.metrics},
         "comparable": not job.refused,
-        "refused": {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in job.refused},
+        "refused": field_documents(job.refused),
         "refusal": refusal(job) if job.refused or job.is_idle else None,
         "idle_days": job.idle_days,
         "accepted": [_accepted(known) for known in job.accepted],
         "hidden": [_hidden(found) for found in job.hidden],
+        "ended": _ended(job.ended) if job.ended else None,
         "failed": _left_out(job.failed) if job.failed else None,
         "failed_nights": job.failed_nights,
         "missing": job.missing,
         "missing_before": job.missing_before,
         "less_work": less_documents(job.less_work),
         "since": job.began,
+        "worse_before": job.worse_before,
         "changes": [asdict(change) for change in job.changes],
         "left_out": [_left_out(run) for run in job.left_out],
+    }
+
+
+def _ended(ended: EndedSeries) -> dict[str, Any]:
+    """An open regression of a series that ended."""
+    job = ended.job
+    return {
+        "name": job.name,
+        "since": job.began,
+        "last_run": job.newest["run_id"],
+        "when": ended.when.isoformat(),
+        "metrics": {m.metric.column: m.night.change if m.night else None for m in job.metrics if m.is_open},
+        "changed": field_documents(ended.fields),
     }
 
 

@@ -29,6 +29,8 @@ def _kind(job: JobVerdict) -> str | None:
         return job.news
     if job.is_refused_first:
         return "not_comparable"
+    if job.ended_tonight:
+        return "ended"
     return "missing" if job.missing and not job.missing_before and not job.is_idle else None
 
 
@@ -70,5 +72,5 @@ def _document(job: JobVerdict, template: str | None) -> dict[str, Any]:
         "failed": word("left_out", job.failed.reason) if job.failed else None,
         "metrics": {m.metric.column: m.night.change if m.night else None for m in job.new_metrics},
         "first_bad": run_document(first_bad(job), template) if job.news == "new" else None,
-        "changes": [describe_change(change) for change in job.changes[:MOST_CHANGES]],
+        "changes": [] if job.worse_before else list(map(describe_change, job.changes[:MOST_CHANGES])),
     }

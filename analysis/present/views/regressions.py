@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.compare.comparability import Field
 from analysis.metrics import JUDGED
 from analysis.nightly.regressions import STATES, Regression
 from analysis.nightly.run_links import run_url
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence
-from analysis.present.views.job_news import run_text
+from analysis.present.views.job_news import ended_by, run_text
 from analysis.present.words import word
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
@@ -36,6 +37,9 @@ def _parts(one: Regression, template: str | None) -> Iterator[Part]:
     yield _run(tr("first bad run"), one.first_bad, template)
     if one.last_good is not None:
         yield _run(tr("last good run"), one.last_good, template)
+    if one.ended:
+        day, why = f"{one.ended.when:%Y-%m-%d}", ended_by(one.ended.fields)
+        yield Sentence(tr("its series ended on {day}: {why}", day=day, why=why), "warning")
     if one.acceptance:
         yield Sentence(_acceptance(one), "info")
 
@@ -75,12 +79,23 @@ def _document(one: Regression, template: str | None) -> dict[str, Any]:
         "changes": dict(one.changes),
         "first_bad": run_document(one.first_bad, template),
         "last_good": run_document(one.last_good, template) if one.last_good else None,
+        "ended": {
+            "when": one.ended.when.isoformat(),
+            "changed": field_documents(one.ended.fields),
+        }
+        if one.ended
+        else None,
         "reason": known.reason if known else None,
         "issue": known.issue if known else None,
         "until": known.until.isoformat() if known and known.until else None,
         "until_release": known.until_release if known else None,
         "user": known.user if known else None,
     }
+
+
+def field_documents(fields: Sequence[Field]) -> dict[str, Any]:
+    """The values of fields that differ."""
+    return {f.name: {"before": list(f.baseline), "newest": list(f.candidate)} for f in fields}
 
 
 def run_document(run: Mapping[str, Any], template: str | None) -> dict[str, Any]:

@@ -35,6 +35,21 @@ def test_the_nights_around_are_looked_at(shift):
     assert [change.name for change in job.changes] == ["cann"]
 
 
+@pytest.mark.parametrize("seed", [0, 5])
+def test_an_upgrade_in_the_middle_of_a_drift_is_not_the_cause(seed):
+    """0.15 % a night for 20 nights, and a new version after the twelfth; then the same version with a step there."""
+    drift = [0.0015 * night for night in range(1, 21)]
+    (slow,) = judge(upgraded(rows(*drift, seed=seed), 32))
+    assert (slow.verdict, [change.name for change in slow.changes]) == ("regression", ["cann"])
+    assert document([slow])["jobs"][0]["worse_before"]
+    shown = markdown(compose_jobs([slow]))
+    assert "no probable cause: the job had slowly become worse before this changed: cann" in shown
+    assert "perhaps cann" not in shown
+    (step,) = judge(upgraded(rows(*[0.0] * 12, *[0.015] * 8, seed=seed), 32))
+    assert (step.worse_before, [change.name for change in step.changes]) == (False, ["cann"])
+    assert "perhaps cann" in markdown(compose_jobs([step]))
+
+
 def test_a_job_that_is_as_expected_began_nowhere():
     (job,) = judge(rows(0.0))
     assert (job.began, place_start(job.runs, [])) == (None, None)

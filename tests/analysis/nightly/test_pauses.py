@@ -8,7 +8,7 @@ from test_gate_jobs import judge, reasons, rows
 
 from analysis.history.records import run_frame
 from analysis.metrics import JUDGED
-from analysis.nightly.longest_stall import without_longest_stall
+from analysis.nightly.longest_stall import repeated_by_chance, without_longest_stall
 from analysis.nightly.metric_verdict import watch_metric
 from analysis.nightly.policy import JobRule
 
@@ -55,6 +55,27 @@ def test_every_25th_step_twice_as_long_is_found_on_the_second_night(metric):
 def test_a_pause_of_every_night_is_found_on_the_fourth():
     slow = [0.0] * 25 + [3.0] * 5
     assert states(stalls(slow, slow))[25:] == ["off"] * 3 + ["confirmed"] * 2
+
+
+@pytest.mark.parametrize(("at", "found"), [((25, 25), "confirmed"), ((25, 7), "off")])
+@pytest.mark.parametrize("metric", [STALLED, "goodput"])
+def test_one_slow_step_is_a_change_if_the_next_night_has_it_at_the_same_step(metric, at, found):
+    """A run of 40 steps with one slow step: a pause of every tenth night, or every 25th step since two nights."""
+    paused = [1.0 if night % 10 == 3 else 0.0 for night in range(25)]
+    slow = [*paused, 1.0, 1.0]
+    made = stalls(slow, slow, steps=40)
+    for row, step in zip(made, [*range(1, 26), *at], strict=True):
+        row |= {"step_lines": 40, "longest_stall_step": step if row["longest_stall_ms"] else None}
+    assert states(made, metric)[25:] == ["off", found]
+
+
+def test_the_same_step_twice_is_no_change_where_pauses_are_frequent():
+    slow = [1.0, 0.0] * 12 + [1.0, 1.0]
+    made = stalls(slow, slow, steps=40)
+    for row, step in zip(made, [*range(1, 25), 25, 25], strict=True):
+        row |= {"step_lines": 40, "longest_stall_step": step if row["longest_stall_ms"] else None}
+    assert repeated_by_chance(run_frame(made)) == pytest.approx(12 / 26 / 40**0.5)
+    assert states(made)[-1] != "confirmed"
 
 
 def test_a_history_without_the_longest_stall_is_judged_by_the_mean_alone():
@@ -106,4 +127,5 @@ def test_a_record_has_the_longest_stall_and_the_95th_percentile(tmp_path):
     log.write_text("".join(text))
     row = record(log).summary.row(0, named=True)
     assert row["longest_stall_ms"] == pytest.approx(3000 - row["steady_step_time_ms"], rel=0.01)
+    assert row["longest_stall_step"] == 20
     assert row["step_time_p95_ms"] == pytest.approx(row["steady_step_time_ms"], rel=0.01)
