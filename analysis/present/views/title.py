@@ -8,7 +8,7 @@ from analysis.model.shape import PREFERENCE
 from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
-from analysis.present.words.forms import big, devices, span
+from analysis.present.words.forms import big, devices, minute, span
 from analysis.run.run import Run
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
@@ -104,7 +104,7 @@ def _when(title: Title, by_clock: bool) -> str:
     lasted = span(title.seconds) if title.seconds else ""
     if lasted and not by_clock:
         lasted = tr("{time} logged", time=lasted)
-    begins = f"{title.begins:%Y-%m-%d %H:%M}" if title.begins else ""
+    begins = minute(title.begins) if title.begins else ""
     return tr(", ").join(part for part in (begins, lasted) if part)
 
 
