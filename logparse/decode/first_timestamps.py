@@ -26,8 +26,8 @@ BEGINS = pl.Schema({"source": TEXT, "line_number": INT, "first": TIME, "last": T
 def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     """The line of the earliest stamp before the line ``first_step``, and the ``last`` stamp before it.
 
-    At most two rows: loggers that print no year have a clock of their own. Lines of threads and ranks can be out of order
-    by minutes; an earlier date is of another clock.
+    At most two rows: loggers that print no year have a clock of their own. Lines of threads and ranks can be out of
+    order by minutes; an earlier date is of another clock.
     """
     before = lines if first_step is None else lines.filter(pl.col("line_number") < first_step)
     text = pl.col("text").str.slice(0, WITHIN)
