@@ -109,14 +109,19 @@ def _when(title: Title, by_clock: bool) -> str:
 
 
 def _how_far(run: Run) -> str:
-    """The steps of the log, and that the run completed; not where the plan has many more."""
+    """The steps of the log, and that the run completed; not where the plan has many more.
+
+    Where the log ends in the middle of a plan, nothing shows whether it is cut off or the run goes on.
+    """
     title, ending = run.title, run.log.ending
     text = _steps(title)
-    if not text or ending is None or ending.state != "completed":
+    if not text or ending is None or ending.state not in ("completed", "cut_off"):
         return text
     interval: Any = run.steps["iterations"].max() or 1
     planned, from_zero = title.planned_steps, title.first_step == 0
     ended = planned is None or planned < (title.last_step or 0) + interval + from_zero
+    if ending.state == "cut_off":
+        return text if ended else tr("{text}, cut off or still running", text=text)
     if not ended:
         return text
     if any(attempt.state in FAILED for attempt in ending.attempts):
