@@ -54,4 +54,4 @@ def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
 
 
 def _from(stretch: Stretch) -> str:
-    return tr("from {begins} on", begins=second(stretch.begins))
+    return tr("from {begins} on", begins=second(stretch.begins)) if stretch.begins else ""
