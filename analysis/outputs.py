@@ -14,7 +14,7 @@ from analysis.own_files import is_bookkeeping, removed_by_signal
 from analysis.spreadsheet import without_formulas
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
-from logparse.schema import SCHEMA_VERSION
+from logparse.schema import SCHEMA_VERSION, without_yearless
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -82,20 +82,20 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
     """
     import pyarrow.parquet as pq
 
-    table = frame.to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
+    table = without_yearless(frame).to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
     write_whole(path, lambda p: pq.write_table(table, p, compression="zstd"))
     return path
 
 
 def write_csv(frame: pl.DataFrame, path: Path) -> Path:
     """Write a frame as CSV, without the types of its columns; no text of it is a formula."""
-    write_whole(path, without_formulas(frame).write_csv)
+    write_whole(path, without_formulas(without_yearless(frame)).write_csv)
     return path
 
 
 def write_json_lines(frame: pl.DataFrame, path: Path) -> Path:
     """Write a frame as one JSON object a row; NaN becomes null."""
-    write_whole(path, frame.write_ndjson)
+    write_whole(path, without_yearless(frame).write_ndjson)
     return path
 
 

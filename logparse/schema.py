@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
@@ -32,12 +33,33 @@ class Column:
 
 FLOAT, INT, BOOL, TEXT, TIME = pl.Float64(), pl.Int64(), pl.Boolean(), pl.String(), pl.Datetime("us")
 
+# The year of stamps that print none, a leap year before FIRST_YEAR: only their distances count. Before it lies the year
+# of those that a log prints before a new year.
+NO_YEAR, FIRST_YEAR = 1904, 1970
+
+
+def is_dated(time: datetime) -> bool:
+    """Whether the log prints the year of ``time``."""
+    return time.year >= FIRST_YEAR
+
+
+def without_yearless(frame: pl.DataFrame) -> pl.DataFrame:
+    """``frame`` as users get it: a time whose year the log does not print is null."""
+    times = [name for name, dtype in frame.schema.items() if dtype == TIME]
+    return frame.with_columns(pl.when(pl.col(name).dt.year() >= FIRST_YEAR).then(name).alias(name) for name in times)
+
+
 # One row per printed step line, in order of appearance.
 DECODED_COLUMNS = (
     Column("run", TEXT, "", "name of the run"),
     Column("source", TEXT, "", "file the line is in"),
     Column("line_number", INT, "", "line of that file, counted from 1"),
-    Column("timestamp", TIME, "", "clock printed before the step line, zone unknown"),
+    Column(
+        "timestamp",
+        TIME,
+        "",
+        "clock printed before the step line, zone unknown; without a year it is of 1904, and null in files",
+    ),
     Column("step", INT, "step", "optimizer step, counted from the start of training"),
     Column("train_steps", INT, "step", "steps the run was asked to do"),
     Column("epoch", INT, "", "epoch as printed"),

@@ -21,7 +21,7 @@ from analysis.run.run import Run
 from analysis.run.summary import largest_memory, last_finite
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
-from logparse.schema import BOOL, FLOAT, INT, QUANTITY, TEXT, TIME, Column
+from logparse.schema import BOOL, FLOAT, INT, QUANTITY, TEXT, TIME, Column, without_yearless
 
 # Settings by which runs differ.
 SETTINGS = (
@@ -91,9 +91,8 @@ NUMBERS = tuple(column.name for column in RUNS_COLUMNS if column.dtype in (INT, 
 
 def runs_table(runs: Sequence[Run]) -> pl.DataFrame:
     """One row of RUNS_COLUMNS for each of ``runs``, in their order."""
-    return with_outliers(
-        pl.DataFrame([_row(run) for run in runs], {column.name: column.dtype for column in RUNS_COLUMNS})
-    )
+    rows = pl.DataFrame([_row(run) for run in runs], {column.name: column.dtype for column in RUNS_COLUMNS})
+    return with_outliers(without_yearless(rows))
 
 
 def _row(run: Run) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from logparse.context.run_context import RunContext
 from logparse.failures.ending import Ending
 from logparse.findings import Origin
 from logparse.masking import mask_settings
-from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform
+from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform, is_dated
 
 # History of the store's format. A version is raised where a column changes its name or meaning, not where one is added.
 # 1: first released format.
@@ -218,7 +218,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "name": identity.name,
         "long_release": identity.release if is_cut(identity.release) else None,
         "recorded_at": identity.recorded_at or datetime.now(UTC).replace(tzinfo=None),
-        "begun_at": steps["timestamp"].drop_nulls().first() or identity.started_at,
+        "begun_at": _begun_at(steps, identity),
         "format": identity.format,
         "framework": identity.framework,
         "framework_version": identity.framework_version,
@@ -325,6 +325,13 @@ def _lost_at(steps: pl.DataFrame) -> int | None:
     finite = printed["loss"].is_finite().arg_true()
     lost = printed[int(finite[-1]) + 1 :] if len(finite) else printed
     return int(lost["step"][0]) if len(lost) else None
+
+
+def _begun_at(steps: pl.DataFrame, identity: RunIdentity) -> datetime | None:
+    """The first clock of the log, where it prints the year."""
+    stamps = steps["timestamp"].drop_nulls()
+    first: Any = stamps[0] if len(stamps) else identity.started_at
+    return first if first is not None and is_dated(first) else None
 
 
 def _landmarks(steps: pl.DataFrame) -> list[dict[str, str]]:

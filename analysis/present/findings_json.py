@@ -12,6 +12,7 @@ from analysis.present.words import describe_origin, say
 from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin
 from logparse.language import speaking
+from logparse.schema import is_dated
 
 
 def note_document(note: Note) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def origin_text(origin: Origin) -> str:
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON has it: findings as objects, times as text, what is not a number as null."""
+    """``value`` as JSON has it: findings as objects, times as text; null for no number or no year."""
     if isinstance(value, Note):
         return {"code": value.code, "fields": plain(value.fields)}
     if isinstance(value, Origin):
@@ -42,7 +43,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(part) for part in value]
     if isinstance(value, datetime):
-        return value.isoformat()
+        return value.isoformat() if is_dated(value) else None
     if isinstance(value, timedelta):
         return value.total_seconds()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from analysis.present.parts import Cell, Table
-from analysis.present.words.forms import span
+from analysis.present.words.forms import second, span
 from analysis.report.numbers import number, percent
 from analysis.run.goodput import TYPES, Stretch
 from analysis.run.run import Run
@@ -54,4 +54,4 @@ def _figures(run: Run) -> Iterator[tuple[str, Cell]]:
 
 
 def _from(stretch: Stretch) -> str:
-    return tr("from {begins} on", begins=f"{stretch.begins:%Y-%m-%d %H:%M:%S}")
+    return tr("from {begins} on", begins=second(stretch.begins)) if stretch.begins else ""

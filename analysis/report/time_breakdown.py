@@ -13,6 +13,7 @@ import polars as pl
 from analysis.charts.time_breakdown import by_cause, color_of, parts_in_order
 from analysis.present.parts import Cell, Table
 from analysis.present.words import fill, word
+from analysis.present.words.forms import second
 from analysis.report.numbers import NONE, lasted, number, percent
 from analysis.run.run import Run
 from analysis.run.step_time_patterns import explain_stalls, stalled
@@ -98,7 +99,7 @@ def _stall(row: Mapping[str, Any], cause: str, period: int | None) -> list[Cell 
 
 
 def _to_the_second(clock: datetime | None) -> str:
-    return f"{clock:%Y-%m-%d %H:%M:%S}" if clock else NONE
+    return second(clock) if clock else NONE
 
 
 def starts_table(run: Run) -> Table | None:

@@ -19,6 +19,10 @@ RANKS_WITHIN, RANKS_WITHIN_MS, NEARLY_ALL = 0.005, 1.0, 0.9
 CLOCKS_WITHIN = timedelta(minutes=1)
 _PROCESS = ("source", "begun")
 _PRINTED = ("step", "loss", "elapsed_time_per_iteration_ms")
+# What all nodes of a job print alike for a step; a norm may be missing.
+_SHARED = ("loss", "learning_rate", "grad_norm")
+# Two nodes are at most this share of the steps apart, by the clock or the lines; a run done again is further.
+NODES_WITHIN = 0.25
 
 
 def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
@@ -30,7 +34,8 @@ def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
     own = read.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
     twice = own.filter(_same_as_before())["at"]
     again = _with_rounds(own).filter(_of_merged_ranks() | _joined_twice())["at"]
-    at = pl.int_range(pl.len()).is_in(pl.concat([twice, again]).implode())
+    nodes = _of_nodes(steps.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files)))
+    at = pl.int_range(pl.len()).is_in(pl.concat([twice, again, nodes]).implode())
     return steps.with_columns(copied=pl.col("source").is_in(files) | at)
 
 
@@ -75,6 +80,42 @@ def _of_merged_ranks() -> pl.Expr:
     # Two ranks may be one step apart.
     near = (since("at") < 2 * ranks) & clock.fill_null(True)
     return ((ranks > 1) & (pl.col("turn") % ranks != 0) & near & same).fill_null(False)
+
+
+def _of_nodes(own: pl.DataFrame) -> pl.Series:
+    """Rows of other nodes of one job in one file, in blocks or one node after the other: ``at`` of all but the first.
+
+    Nearly all steps occur so many times, at once and with the same digits. A second run with the same seed has the
+    same digits too, but begins later.
+    """
+    columns = ("at", "source", "step", *_SHARED, "timestamp")
+    rows = own.select(columns).drop_nulls(["step", "loss", "learning_rate"])
+    if rows.is_empty() or rows["step"].n_unique() == len(rows):
+        return pl.Series("at", [], pl.Int64)
+    stamped = not rows["timestamp"].has_nulls()
+    rows = rows.sort("timestamp", maintain_order=True) if stamped else rows
+    times = rows.group_by("source", "step").agg(times=pl.len())
+    nodes = times.group_by("source").agg(
+        nodes=pl.col("times").quantile(1 - NEARLY_ALL, "lower").cast(pl.Int64), steps=pl.len()
+    )
+    place, turn = pl.int_range(pl.len()).over("source"), pl.int_range(pl.len()).over("source", "step")
+    placed = rows.with_columns(place=place, turn=turn).join(nodes, on="source", maintain_order="left")
+    rounds = placed.filter(pl.col("nodes") > 1).with_columns(round=pl.col("turn") // pl.col("nodes"))
+    others = rounds.with_columns(there=_at_once()).filter(pl.col("turn") % pl.col("nodes") != 0)
+    copied = others.filter(pl.col("there").mean().over("source") >= NEARLY_ALL)["source"].unique()
+    mine = rounds.filter(pl.col("source").is_in(copied.implode()) & _at_once())
+    return mine.filter(pl.col("at") > pl.col("at").min().over(*_ROUND))["at"]
+
+
+_ROUND = ("source", "step", "round")
+
+
+def _at_once() -> pl.Expr:
+    """Whether a row has the digits of the first of its step and round, at nearly the same place and time."""
+    same = [pl.col(name).eq_missing(pl.col(name).first().over(*_ROUND)) for name in _SHARED]
+    since = (pl.col("timestamp") - pl.col("timestamp").first().over(*_ROUND)).abs()
+    near = pl.col("place") - pl.col("place").first().over(*_ROUND) <= NODES_WITHIN * pl.col("steps")
+    return pl.all_horizontal(*same, near, (since <= CLOCKS_WITHIN).fill_null(value=True))
 
 
 def _joined_twice() -> pl.Expr:

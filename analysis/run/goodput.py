@@ -43,9 +43,12 @@ HOUR_S, MOST_POINTS = 3600.0, 1000
 
 @dataclass(frozen=True)
 class Stretch:
-    """A stretch of the clock: ``seconds`` from ``begins`` on; ``share`` of it was productive, where that is asked."""
+    """A stretch of the clock: ``seconds`` from ``begins`` on; ``share`` of it was productive, where that is asked.
 
-    begins: datetime
+    ``begins`` is null in JSON where the log prints no year.
+    """
+
+    begins: datetime | None
     seconds: float
     share: float | None = None
 

@@ -59,6 +59,9 @@ def _with_ending(part: ParsedLog, log: ParsedLog, places: pl.DataFrame, n: int) 
     first = 1 if before is None else _next_start(log.starts, before, begins)
     last = None if after is None else _next_start(log.starts, ends, after)
     ending = ending_of_lines(log.hits, part.steps, part.starts, first, last)
+    if after is not None and ending.state == "cut_off":
+        # The log goes on with the next run.
+        ending = replace(ending, state="unknown")
     return replace(part, ending=ending, hits=(), notes=(*notes, *notes_of(ending, several=False)))
 
 

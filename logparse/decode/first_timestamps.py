@@ -12,7 +12,7 @@ import polars as pl
 
 from logparse.decode.values import clock, moment
 from logparse.findings import Note, warning
-from logparse.schema import EVENT_COLUMNS, INT, TEXT, TIME, conform
+from logparse.schema import EVENT_COLUMNS, FIRST_YEAR, INT, TEXT, TIME, conform
 
 # A logger prints its stamp at the beginning of a line; the text after it may name any date.
 WITHIN = 100
@@ -24,17 +24,24 @@ BEGINS = pl.Schema({"source": TEXT, "line_number": INT, "first": TIME, "last": T
 
 
 def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
-    """The line of the earliest stamp before the line ``first_step``, and the ``last`` stamp before it; at most one row.
+    """The line of the earliest stamp before the line ``first_step``, and the ``last`` stamp before it.
 
-    Lines of threads and ranks can be out of order by minutes; an earlier date is of another clock.
+    At most two rows: loggers that print no year have a clock of their own. Lines of threads and ranks can be out of
+    order by minutes; an earlier date is of another clock.
     """
     before = lines if first_step is None else lines.filter(pl.col("line_number") < first_step)
     text = pl.col("text").str.slice(0, WITHIN)
     stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"))
     timed = before.filter(text.str.contains(r"\d\d:\d\d:\d\d"))
-    stamped = timed.with_columns(stamp=stamp).drop_nulls("stamp") if len(timed) else timed
-    if stamped.is_empty():
+    read = timed.with_columns(stamp=stamp).drop_nulls("stamp") if len(timed) else timed
+    if read.is_empty():
         return pl.DataFrame(schema=BEGINS)
+    kinds = read.with_columns(dated=pl.col("stamp").dt.year() >= FIRST_YEAR).partition_by("dated", include_key=False)
+    return pl.concat(map(_earliest, kinds))
+
+
+def _earliest(stamped: pl.DataFrame) -> pl.DataFrame:
+    """The line of the earliest of stamps that are all with a year, or all without."""
     zone = _of_two_zones(pl.col("stamp").diff(), ADJACENT).fill_null(value=False).cum_sum()
     mine = stamped.with_columns(zone=zone).filter(pl.col("zone") == pl.col("zone").max())
     near = mine.filter(pl.col("stamp") >= pl.col("stamp").first() - NEAR)

@@ -21,14 +21,15 @@ import regex
 
 from logparse.decode.regex_rule import find_heads, find_tails, read_values, split_pairs, spread
 from logparse.decode.values import DTYPE, DURATIONS, can_be, moment, parted_float, since_1970
-from logparse.formats._base import MULTIPLES, TIMESTAMP, LogFormat
+from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, TIMESTAMP, YEARLESS, LogFormat
 from logparse.schema import TIME
 
 # Numbers and time stamps; a sign is part of a number where no word or number is in front of it.
 _TOKEN = regex.compile(
-    rf"(?P<clock>{TIMESTAMP})|(?P<sign>(?<![\w.\])])[-+](?!{TIMESTAMP}))?(?P<whole>[0-9]+(?P<parted>(?:,[0-9]{{3}})*))"
+    rf"(?P<clock>{TIMESTAMP}|(?<=^{BEFORE_YEARLESS}){YEARLESS})|(?P<sign>(?<![\w.\])])[-+](?!{TIMESTAMP}))?(?P<whole>[0-9]+(?P<parted>(?:,[0-9]{{3}})*))"
     r"(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][-+]?[0-9]+)?"
 )
+_STAMPED = rf"{TIMESTAMP}|^{BEFORE_YEARLESS}{YEARLESS}"
 # One way through the regex for each text: the engine reads the groups of such a regex twice as fast.
 _FRACTION, _EXPONENT = r"(?:\.[0-9]+)?", "(?:[eE][-+]?[0-9]+)?"
 _ANY = f"[-+]?[0-9]+{_FRACTION}{_EXPONENT}"
@@ -92,7 +93,7 @@ class LineTemplate:
     def read(self, lines: pl.DataFrame) -> pl.DataFrame:
         """The rows of those ``lines`` that fit, in the columns of the schema, numbers as floats."""
         # A damaged time stamp leaves numbers in which a whole one would not be seen.
-        lines = lines if "timestamp" in self.filled else lines.filter(~pl.col("text").str.contains(TIMESTAMP))
+        lines = lines if "timestamp" in self.filled else lines.filter(~pl.col("text").str.contains(_STAMPED))
         groups = pl.col("text").str.extract_groups(self.pattern).alias("groups")
         matches = lines.select("source", "line_number", groups).unnest("groups").filter(self._fits)
         return matches.with_columns(self._values).filter(self._possible).select(self._columns)
@@ -223,10 +224,18 @@ def _token(match: regex.Match[str]) -> Token:
 
 def _layout(stamp: str) -> str:
     """How to read stamps that are written as this one; empty where a fraction of a second has an unusual length."""
-    seconds, point, digits = f"%Y{stamp[4]}%m{stamp[7]}%d{stamp[10]}%H:%M:%S", stamp[19:20], len(stamp) - 20
+    end = stamp.rindex(":") + 3
+    seconds, point, digits = f"{_date_layout(stamp[: end - 8])}%H:%M:%S", stamp[end : end + 1], len(stamp) - end - 1
     if not point:
         return seconds
     return f"{seconds}{point}%{digits}f" if digits in (3, 6, 9) else ""
+
+
+def _date_layout(date: str) -> str:
+    """How to read a date and what separates it from the time."""
+    if len(date) > len("07/05 "):
+        return f"%Y{date[4]}%m{date[7]}%d{date[10:]}"
+    return regex.sub(r"^[0-9]{2}(\D?)[0-9]{2}", r"%m\1%d", date)
 
 
 def _trials(words: Sequence[str], matches: Sequence[regex.Match[str]]) -> Iterator[ChangedLine]:

@@ -21,6 +21,7 @@ from logparse.decode.sample_files import SPOT_BYTES
 from logparse.decode.settings import settings_frame
 from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.versions import Version, versions_of
+from logparse.decode.yearless_clock import clock_of_steps
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, ending_of, notes_of
 from logparse.failures.scan import Hit
@@ -135,9 +136,12 @@ def read_run(
     if strict:
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
-    steps = _in_order(stepped.steps, sources).with_columns(run=pl.lit(name))
-    records = join_records(contents.records, steps, fmt, log_begins(contents.begins, steps))
-    notes += describe_begins(contents.begins, steps)
+    clock = clock_of_steps(stepped.steps, (begins["first"] for begins in contents.begins))
+    steps = _in_order(clock.keep(stepped.steps), sources).with_columns(run=pl.lit(name))
+    begins = [clock.keep(begins, ("first", "last")).drop_nulls() for begins in contents.begins]
+    records = join_records(contents.records, steps, fmt, log_begins(begins, steps))
+    records = {kind: clock.keep(frame) for kind, frame in records.items()}
+    notes += describe_begins(begins, steps)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
     notes += notes_of(ending, len(sources) > 1)

@@ -8,8 +8,8 @@ from datetime import datetime
 import polars as pl
 import regex
 
-from logparse.formats._base import MULTIPLES, NUMBER, TIMESTAMP, Reading
-from logparse.schema import BOOL, DECODED_COLUMNS, INT, TIME, UNITS
+from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
+from logparse.schema import BOOL, DECODED_COLUMNS, INT, NO_YEAR, TIME, UNITS
 
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 # What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years, or less than
@@ -151,20 +151,30 @@ def finite(value: pl.Expr) -> pl.Expr:
 
 
 def clock(text: pl.Expr) -> pl.Expr:
-    """The last time stamp of a text, whatever the logger's layout around it."""
+    """The last time stamp of a text, whatever the logger's layout around it; else one without a year in front."""
     stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
     date = stamp.str.replace(r"^(\d{4})[-/]?(\d\d)[-/]?(\d\d).", "${1}-${2}-${3} ")
-    plain = date.str.replace(",", ".", literal=True)
-    return moment(plain, "%Y-%m-%d %H:%M:%S%.f")
+    yearless = text.str.extract(rf"^{BEFORE_YEARLESS}({YEARLESS})", 1).str.replace(r"^(\d\d)[-/]?(\d\d)", "${1}-${2}")
+    dated, undated = (
+        moment(one.str.replace(",", ".", literal=True), layout)
+        for one, layout in ((date, "%Y-%m-%d %H:%M:%S%.f"), (yearless, "%m-%d %H:%M:%S%.f"))
+    )
+    return pl.when(stamp.is_null()).then(undated).otherwise(dated)
 
 
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
-    """The time that a stamp is; null for a day or an hour that does not exist, or a year of no training."""
-    return _likely(stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False))
+    """The time that a stamp is; null for a day or an hour that does not exist, or a year of no training.
 
-
-def _likely(time: pl.Expr) -> pl.Expr:
+    A stamp without a year is of NO_YEAR.
+    """
+    if "%m" in layout and "%Y" not in layout and "%y" not in layout:
+        return _parsed(pl.concat_str(pl.lit(f"{NO_YEAR} "), stamp), f"%Y {layout}")
+    time = _parsed(stamp, layout)
     return pl.when(time.is_between(FIRST_DATE, LAST_DATE, closed="left")).then(time)
+
+
+def _parsed(stamp: pl.Expr, layout: str) -> pl.Expr:
+    return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
 
 
 def stamped(text: pl.Expr) -> pl.Expr:

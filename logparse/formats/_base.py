@@ -24,6 +24,12 @@ NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(
 # prints none: 20260301 08:00:00.
 TIMESTAMP = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6}[ -])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 
+# What may be in front of a stamp without a year, which counts only at the beginning of a line: elsewhere ``03/10 00:01:23``
+# can be an epoch and its time. Ray's ``(Worker pid=7)``, ``[rank0]:``, Slurm's ``3:``, a level, a bracket, glog's letter.
+BEFORE_YEARLESS = r"(?:\([^)]*\) *|\[[a-z_]*[0-9]+\]:? *|[0-9]+: *|[A-Z]+ +)*(?:\[|[IWE])?"
+# Month and day first: 07/05 12:34:56, 07-05 12:34:56, and glog's 0705 12:34:56.123456.
+YEARLESS = r"(?:0[1-9]|1[0-2])[-/]?(?:0[1-9]|[12][0-9]|3[01]) (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.,][0-9]+)?"
+
 # The groups of a pattern for a label and its value, or a number without a label and its unit: ``time 3 s | 41 ms |``.
 UNIT_GROUPS = ("label", "value", "number", "unit")
 

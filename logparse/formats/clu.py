@@ -47,6 +47,7 @@ FORMAT = LogFormat(
             "I0302 10:20:30.123456 140 logging_writer.py:48] [1000] accuracy=0.5, cross_ent_loss=900.0, learning_rate=0.01, "
             "loss=2.3125, timing/steps_per_second=3.4125, timing/target_tokens_per_second=447283.0",
             {
+                "timestamp": "1904-03-02T10:20:30.123456",
                 "step": 1000,
                 "learning_rate": 0.01,
                 "loss": 2.3125,
@@ -57,11 +58,23 @@ FORMAT = LogFormat(
         Sample(
             "I0302 10:20:30.123456 140 logging_writer.py:48] [1000] collection=train learning_rate=0.01, loss=2.3125, "
             "timing/steps_per_second=3.4125",
-            {"step": 1000, "learning_rate": 0.01, "loss": 2.3125, "logged_steps_per_second": 3.4125},
+            {
+                "timestamp": "1904-03-02T10:20:30.123456",
+                "step": 1000,
+                "learning_rate": 0.01,
+                "loss": 2.3125,
+                "logged_steps_per_second": 3.4125,
+            },
         ),
         Sample(
             "I0302 10:20:30.123456 140 logging_writer.py:35] [200] steps_per_second=12.5, train_learning_rate=0.1, train_loss=6.5",
-            {"step": 200, "learning_rate": 0.1, "loss": 6.5, "logged_steps_per_second": 12.5},
+            {
+                "timestamp": "1904-03-02T10:20:30.123456",
+                "step": 200,
+                "learning_rate": 0.1,
+                "loss": 6.5,
+                "logged_steps_per_second": 12.5,
+            },
         ),
     ),
 )

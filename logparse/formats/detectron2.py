@@ -1,7 +1,7 @@
 """Detectron2: ``[03/02 10:20:30 d2.utils.events]:  eta: 0:10:00  iter: 19  total_loss: 2.3  time: 0.3456  last_time: 0.34``.
 
 Iterations count from 0. ``time`` is the mean of the iterations since the line before, in 0.5 and earlier (without ``last_time``)
-since the start, so that a slow one is seen little. Evaluation and saves are not in it. The stamp has no year and is not read.
+since the start, so that a slow one is seen little. Evaluation and saves are not in it. The stamp has no year.
 
 Source: facebookresearch/detectron2, detectron2/utils/events.py.
 """
@@ -34,6 +34,7 @@ FORMAT = LogFormat(
             "[03/02 10:20:30 d2.utils.events]:  eta: 1 day, 0:10:00  iter: 39  total_loss: 2.312  loss_cls: 0.9  time: 0.3450  "
             "last_time: 0.3389  data_time: 0.0123  last_data_time: 0.0101   lr: 0.00039962  max_mem: 2304M",
             {
+                "timestamp": "1904-03-02T10:20:30",
                 "step": 39,
                 "loss": 2.312,
                 "elapsed_time_per_iteration_ms": 345.0,

@@ -1,7 +1,7 @@
 """LiBai (OneFlow): one line per so many steps, ``iteration: 19/10000  consumed_samples: 80  ... time: 7.5187 s/iter``.
 
 Iterations count from 0. ``time`` is the mean since the third step; ``context.corrections`` takes it apart. Its stamps
-have no year and are not read. ``total_throughput`` is of all devices, by that mean.
+have no year. ``total_throughput`` is of all devices, by that mean.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
@@ -28,6 +28,7 @@ FORMAT = LogFormat(
             "[09/10 10:43:32 lb.utils.events]:  eta: 21:05:47  iteration: 39/10000  consumed_samples: 160  "
             "total_loss: 9.027  time: 7.6572 s/iter  data_time: 0.0019 s/iter total_throughput: 0.52 samples/s lr: 1.50e-04",
             {
+                "timestamp": "1904-09-10T10:43:32",
                 "step": 39,
                 "train_steps": 10000,
                 "consumed_samples": 160,

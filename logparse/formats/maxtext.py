@@ -126,6 +126,7 @@ FORMAT = LogFormat(
             "I0706 16:50:26.759790 140110937163584 metric_logger.py:214] completed step: 4, seconds: 2.25, "
             "TFLOP/s/device: 86.678, Tokens/s/device: 16549.111, total_weights: 6425, loss: 0.684, perplexity: 2.003",
             {
+                "timestamp": "1904-07-06T16:50:26.759790",
                 "step": 4,
                 "train_steps": 500,
                 "elapsed_time_per_iteration_ms": 2250.0,

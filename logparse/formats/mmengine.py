@@ -112,6 +112,7 @@ FORMAT = LogFormat(
             "03/02 20:17:36 - mmengine - INFO - Epoch(train)  [2][  50/1051]  base_lr: 1.0000e-03 lr: 3.0000e-04  "
             "eta: 2:34:45  time: 0.5012  data_time: 0.0210  memory: 17929  loss: 7.6343  loss_cls: 3.1140",
             {
+                "timestamp": "1904-03-02T20:17:36",
                 "step": 1101,
                 "epoch": 2,
                 "step_in_epoch": 50,

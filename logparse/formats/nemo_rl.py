@@ -4,7 +4,17 @@ A step has phases (generation, log probabilities, training), which are timers. R
 and answers over the whole step: no MFU is made of a mixed step.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, PairLines, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Choice,
+    Companion,
+    LogFormat,
+    PairLines,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+)
 
 FORMAT = LogFormat(
     name="nemo-rl",
@@ -27,6 +37,10 @@ FORMAT = LogFormat(
         "E2E (Samples/sec/gpu)": Reading("logged_samples_per_second_per_device"),
         "E2E (Samples/sec)": Reading("logged_samples_per_second"),
     },
+    # Ray's workers print the only clock: vLLM wakes up once a step to generate. Ray prints repeated lines later.
+    companions=(
+        Companion("to wake up tags", r"(?P<timestamp>\d\d-\d\d \d\d:\d\d:\d\d) .* to wake up tags \['weights'\]\.\s*$"),
+    ),
     records=(
         Record("timers", "%)", r"• (?P<name>[a-z][\w/]*): (?P<max_ms>[\d.]+)s \([\d.]+%\)", scale=1000),
         Record(
@@ -42,6 +56,7 @@ FORMAT = LogFormat(
     samples=(
         Sample(
             "========================= Step 3/50 =========================\n"
+            "(VllmGenerationWorker pid=11) INFO 02-26 10:20:30 [abstract.py:324] It took 0.1 seconds to wake up tags ['weights'].\n"
             "📊 Training Results:\n"
             "  • Loss: 0.0103\n"
             "  • Avg Reward: 0.3486\n"
@@ -55,6 +70,7 @@ FORMAT = LogFormat(
             "    - E2E (Samples/sec): 28.68\n"
             "    - E2E (Tokens/sec): 8588.75",
             {
+                "timestamp": "1904-02-26T10:20:30",
                 "step": 3,
                 "train_steps": 50,
                 "loss": 0.0103,

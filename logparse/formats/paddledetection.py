@@ -33,6 +33,7 @@ FORMAT = LogFormat(
             "[05/01 12:00:00] ppdet.engine INFO: Epoch: [1] [  20/7330] learning_rate: 0.000333 loss_bbox: 0.5 loss: 2.312500 "
             "eta: 2 days, 1:23:45 batch_cost: 0.5125 data_cost: 0.0010 ips: 4.0000 images/s",
             {
+                "timestamp": "1904-05-01T12:00:00",
                 "step": 7350,
                 "epoch": 1,
                 "step_in_epoch": 20,

@@ -27,7 +27,12 @@ FORMAT = LogFormat(
         Sample(
             "I0302 10:20:30.123456 140 programs.py:515] steps/sec: 0.974500\n"
             "I0302 10:20:30.223456 140 summary_utils.py:918] [PAX STATUS] step_i: 100, training loss: 6.359375",
-            {"step": 100, "loss": 6.359375, "logged_steps_per_second": 0.9745},
+            {
+                "timestamp": "1904-03-02T10:20:30.223456",
+                "step": 100,
+                "loss": 6.359375,
+                "logged_steps_per_second": 0.9745,
+            },
         ),
     ),
 )

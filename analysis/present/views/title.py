@@ -8,7 +8,7 @@ from analysis.model.shape import PREFERENCE
 from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
-from analysis.present.words.forms import big, devices, span
+from analysis.present.words.forms import big, devices, minute, span
 from analysis.run.run import Run
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
@@ -104,19 +104,24 @@ def _when(title: Title, by_clock: bool) -> str:
     lasted = span(title.seconds) if title.seconds else ""
     if lasted and not by_clock:
         lasted = tr("{time} logged", time=lasted)
-    begins = f"{title.begins:%Y-%m-%d %H:%M}" if title.begins else ""
+    begins = minute(title.begins) if title.begins else ""
     return tr(", ").join(part for part in (begins, lasted) if part)
 
 
 def _how_far(run: Run) -> str:
-    """The steps of the log, and that the run completed; not where the plan has many more."""
+    """The steps of the log, and that the run completed; not where the plan has many more.
+
+    Where the log ends in the middle of a plan, nothing shows whether it is cut off or the run goes on.
+    """
     title, ending = run.title, run.log.ending
     text = _steps(title)
-    if not text or ending is None or ending.state != "completed":
+    if not text or ending is None or ending.state not in ("completed", "cut_off"):
         return text
     interval: Any = run.steps["iterations"].max() or 1
     planned, from_zero = title.planned_steps, title.first_step == 0
     ended = planned is None or planned < (title.last_step or 0) + interval + from_zero
+    if ending.state == "cut_off":
+        return text if ended else tr("{text}, cut off or still running", text=text)
     if not ended:
         return text
     if any(attempt.state in FAILED for attempt in ending.attempts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from pathlib import PurePath
 from typing import Any
@@ -13,6 +13,7 @@ from analysis.metrics import IMPOSSIBLE
 from analysis.present.numbers import percent, step_time
 from logparse.findings import Note
 from logparse.language import current_language, msg, some, tr
+from logparse.schema import is_dated
 
 # A shorter time is none to a reader.
 LEAST_SECONDS = 0.001
@@ -56,6 +57,16 @@ def span(seconds: float) -> str:
             n, rest = divmod(round(whole / smaller), unit // smaller)
             return tr(text, n=f"{n:,}", rest=rest)
     return tr("{n} s", n=whole)
+
+
+def minute(time: datetime) -> str:
+    """A time to the minute; without a year where the log prints none."""
+    return f"{time:%Y-%m-%d %H:%M}" if is_dated(time) else f"{time:%m-%d %H:%M}"
+
+
+def second(time: datetime) -> str:
+    """A time to the second; without a year where the log prints none."""
+    return f"{time:%Y-%m-%d %H:%M:%S}" if is_dated(time) else f"{time:%m-%d %H:%M:%S}"
 
 
 def devices(number: str) -> str:
@@ -144,7 +155,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "spans": lambda spans: tr(", ").join(tr("{low} to {high}", low=f"{a:,}", high=f"{b:,}") for a, b in spans),
     "span": span,
     "clock": _clock_span,
-    "minute": lambda time: f"{time:%Y-%m-%d %H:%M}",
+    "minute": minute,
     "upper": str.upper,
     "rate": _rate,
     "printed_formula": _printed_formula,

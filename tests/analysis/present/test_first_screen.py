@@ -232,3 +232,27 @@ def test_the_screen_says_why_mfu_is_another_share_of_the_peak_than_the_formula()
     told = "FLOPs of the real model, not the formula"
     assert told in run_logparse("analyze", log, "--hw", "910b3", cwd=ROOT).stdout
     assert told not in run_logparse("analyze", log, "--hw", "910b3", "--formula", "megatron-current", cwd=ROOT).stdout
+
+
+@pytest.mark.parametrize(
+    ("steps", "plan", "after", "ends"),
+    [
+        (20, "500", "", True),
+        (20, "20", "", False),
+        (20, "500", "[rank0]: torch.OutOfMemoryError: CUDA out of memory.\n", False),
+    ],
+    ids=["before its plan", "at its plan", "failed"],
+)
+def test_a_log_that_ends_before_its_plan_says_so(tmp_path, steps, plan, after, ends):
+    lines = [megatron_line(step, 1000.0).replace("/     500", f"/{plan:>8}") for step in range(1, steps + 1)]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n" + after)
+    run = analyze(tmp_path / "run.log")
+    assert ("cut off or still running" in extent(run)) == ends
+    with speaking("zh"):
+        assert ("日志截断或仍在训练" in extent(run)) == ends
+
+
+def test_a_log_without_a_plan_does_not_say_how_it_ends():
+    run = analyze(ROOT / "fixtures/detectron2/faster-rcnn/run.log")
+    assert (run.title.planned_steps, run.log.ending.state) == (None, "cut_off")
+    assert "running" not in extent(run)

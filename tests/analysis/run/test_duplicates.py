@@ -12,6 +12,7 @@ from analysis.present.words import say
 from analysis.run.duplicates import clocks_apart, describe_copies, of_one_clock
 from analysis.run.exclusion_reasons import COPY, REPLAYED, WARM_UP
 from analysis.run.restarts import number_starts, trace_starts
+from analysis.run.streams import find_streams
 from logparse.findings import warning
 
 STEPS = 30
@@ -206,3 +207,30 @@ def test_steps_of_a_first_line_without_a_time_lie_before_the_clock(tmp_path):
     text = "\n".join(line.format(m=n // 10, n=n) for n in range(10, 210, 10)) + "\n"
     found = analyze_text(tmp_path, text)
     assert rate_of(found, "all_steps") == rate_of(found, "wall_clock") == 6000
+
+
+def two_nodes(block: int, clock: datetime | None, later: float = 0.3) -> list[str]:
+    """Two nodes that print the same steps in turn, ``block`` lines each; the second ``later`` seconds after."""
+    first = merged(1, clock)
+    second = [line(step, 1, clock and clock + timedelta(seconds=later)) for step in range(1, STEPS + 1)]
+    return [row for at in range(0, STEPS, block) for row in (*first[at : at + block], *second[at : at + block])]
+
+
+@pytest.mark.parametrize(("block", "clock"), [(6, None), (6, BEGIN), (STEPS, BEGIN)], ids=["blocks", "clock", "joined"])
+def test_two_nodes_of_one_job_count_once(tmp_path, block, clock):
+    run = analyze_text(tmp_path, text(two_nodes(block, clock)))
+    assert run.steps["copied"].sum() == STEPS
+    assert run.steps.filter(~pl.col("copied"))["step"].to_list() == list(range(1, STEPS + 1))
+    assert not find_streams(run.steps)
+
+
+@pytest.mark.parametrize(("clock", "later"), [(BEGIN, 3600), (BEGIN, 50.0 * STEPS), (None, 0)])
+def test_a_second_run_with_the_same_seed_is_no_copy(tmp_path, clock, later):
+    run = analyze_text(tmp_path, text(two_nodes(STEPS, clock, later)))
+    assert not run.steps["copied"].any()
+
+
+def test_two_runs_with_other_losses_at_once_are_no_copies(tmp_path):
+    rows = [line(step, run, BEGIN, loss=9 - step / 10 + run / 100) for step in range(1, STEPS + 1) for run in range(2)]
+    blocks = [row for at in range(0, 2 * STEPS, 12) for run in range(2) for row in rows[at + run : at + 12 : 2]]
+    assert not analyze_text(tmp_path, text(blocks)).steps["copied"].any()

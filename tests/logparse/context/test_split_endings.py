@@ -95,3 +95,8 @@ def test_the_lines_of_an_ending_are_not_kept_with_the_run(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("\n".join([*lines_of(range(1, 21)), OOM]) + "\n")
     assert analyze_logs([str(path)], RunOptions()).log.hits == ()
+
+
+def test_a_run_that_another_follows_is_not_running(tmp_path):
+    lines = [*lines_of(range(1, 21)), *lines_of(range(21, 29), BEGIN + timedelta(days=400))]
+    assert [run.log.ending.state for run in parts(tmp_path, lines)] == ["unknown", "cut_off"]

@@ -29,6 +29,11 @@ def begins(*lines: str) -> tuple[int, datetime] | None:
         (["Sun Aug  2 04:03:03 2026"], (1, datetime(2026, 8, 2, 4, 3, 3))),
         # A container in UTC, before the host's zone.
         (["[2026-08-18 02:04:30] b", "[2026-08-18 04:04:34] c"], (2, datetime(2026, 8, 18, 4, 4, 34))),
+        # A logger without a year has a clock of its own.
+        (
+            ["W0818 04:04:30.5 7 run.py:9] b", "I0818 04:03:30.25 7 a.py:1] a"],
+            (2, datetime(1904, 8, 18, 4, 3, 30, 250000)),
+        ),
         (["at 04:03:03", "Tue Foo 18 04:03:03 2026"], None),
     ],
 )
