@@ -24,6 +24,8 @@ from logparse.language import tr
 NEAREST = 3
 # The most rows that are shown with a run.
 MOST_SHOWN = 3
+# A token costs about the same at lengths that differ by no more than this factor.
+NEAR_LENGTH = 2
 # The fewest rows for a percentile.
 ENOUGH_ROWS = 10
 
@@ -142,8 +144,14 @@ def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
         "precision": row.precision is not None and row.precision != run.precision,
         "device": None not in (row.device, run.device) and not _same_device(str(row.device), run.device),
         "lora": row.lora != run.lora,
+        "seq_length": not _near(row.seq_length, run.seq_length),
     }
     return tuple(name for name, differs in other.items() if differs)
+
+
+def _near(length: int | None, other: int | None) -> bool:
+    """Whether a token costs about the same at both lengths, as far as they are known."""
+    return length is None or other is None or max(length, other) <= NEAR_LENGTH * min(length, other)
 
 
 # Findings on the rows.

@@ -19,7 +19,7 @@ RANKS_WITHIN, RANKS_WITHIN_MS, NEARLY_ALL = 0.005, 1.0, 0.9
 CLOCKS_WITHIN = timedelta(minutes=1)
 _PROCESS = ("source", "begun")
 _PRINTED = ("step", "loss", "elapsed_time_per_iteration_ms")
-# What all nodes of a job print alike for a step; a norm may be missing.
+# What all nodes of a job print for a step, with the same digits; a norm may be missing.
 _SHARED = ("loss", "learning_rate", "grad_norm")
 # Two nodes are at most this share of the steps apart, by the clock or the lines; a run done again is further.
 NODES_WITHIN = 0.25

@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from typing import Any
 
 import polars as pl
 import regex
@@ -184,7 +185,10 @@ def _parts(hits: Iterable[Hit], progress: Progress, starts: pl.DataFrame, ends: 
         by_source.setdefault(hit.source, []).append(hit)
     if len(by_source) == 1:
         ((source, own),) = by_source.items()
-        return [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
+        parts = [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
+        # A complaint before the first start, such as a package that is not there, is no attempt.
+        spoken = len(parts) > 1 and not parts[0].stepped and all(hit.role == "error" for hit in parts[0].hits)
+        return parts[1:] if spoken else parts
     return [_last_of_files(by_source, progress)]
 
 
@@ -209,7 +213,11 @@ def ending_of_lines(
     """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
     source = steps["source"][0]
     own = [hit for hit in hits if hit.source == source and first <= hit.line and (after is None or hit.line < after)]
-    return ending_of(own, steps, starts, FileEnds())
+    if after is not None:
+        # What a launcher begins after the last step is the next run.
+        stepped: Any = steps["line_number"].max()
+        after = min((hit.line for hit in own if hit.role == "again" and hit.line > stepped), default=after)
+    return ending_of([hit for hit in own if after is None or hit.line < after], steps, starts, FileEnds())
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from analysis.present.views.warnings import own_warnings, printed_flops, ranked_
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
+from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, NAN, SKIPPED, STALL
 from analysis.run.printed_rates import WHOLE, LoggedRate
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
@@ -28,6 +28,8 @@ from logparse.language import msg, tr
 
 # Where a rate is unknown the next one is shown.
 FALLBACKS = ("steady", "with_stalls", "all_steps", "wall_clock")
+# A formula whose FLOPs are further from those of the real model gives TFLOP/s of another model.
+FAR_FROM_MODEL = 0.2
 # A published rate that differs less than this is probably that of the same run: two runs differ by more.
 SAME_RUN = 0.003
 # An unknown device so many times as fast or as slow as the published one is hardly the same.
@@ -128,15 +130,21 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["rate"] != "steady":
         clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        stalled = with_stalls > rate["step_time_ms"] and bool((run.steps["excluded_reason"] == STALL).any())
-        mean = msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
-        clauses = [tr(mean, time=step_time(with_stalls))]
+        clauses = [tr(_mean(run, with_stalls > rate["step_time_ms"]), time=step_time(with_stalls))]
     codes = {note.code for note in run.notes}
     if "counted_updates_skipped" in codes:
         clauses.append(tr("updates skipped"))
     if "time_by_rate_of_run" in codes:
         clauses = [tr("mean of the training, with evaluations and saves")]
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _mean(run: Run, longer: bool) -> str:
+    """What the time of a step with stalls is: no mean where some steps trained nothing."""
+    reasons = run.steps["excluded_reason"]
+    if reasons.is_in([SKIPPED, NAN]).any():
+        return msg("median; {time} per useful step")
+    return msg("median; mean including stalls {time}") if longer and (reasons == STALL).any() else msg("median; mean {time}")
 
 
 def _holds_pauses(run: Run) -> bool:
@@ -196,12 +204,22 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     clauses = [tr("per device by {formula}", formula=formula)]
     if how.quoted.layers:
         clauses = [tr("per device"), tr("{formula} with recomputation", formula=formula)]
+    clauses += _far_from_model(run)
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
         clauses.append(_of_peak(share, how.peak))
     if logged is not None:
         clauses.append(tr(printed_flops(run), value=three(logged)))
     return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
+
+
+def _far_from_model(run: Run) -> list[str]:
+    """How far the formula is from the real model, where that is too far to compare their TFLOP/s."""
+    change = next((note.fields["change"] for note in run.notes if note.code == "formula_counts_other_work"), 0.0)
+    if abs(change) < FAR_FROM_MODEL:
+        return []
+    text = msg("{share} more FLOPs than the real model") if change > 0 else msg("{share} fewer FLOPs than the real model")
+    return [tr(text, share=percent(abs(change), 0))]
 
 
 def _of_peak(share: str, peak: DevicePeak) -> str:

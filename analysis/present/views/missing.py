@@ -73,7 +73,7 @@ def missing_clauses(run: Run) -> list[str]:
 def _no_time(run: Run) -> str:
     """That no rate is possible, and what the log has instead of the time of a step."""
     if len(run.records["timers"]):
-        return tr("step time: only its phases are printed; no rate can be computed")
+        return tr("all rates: the log prints only phases of a step, not its time")
     return tr("step time is not in the log: no rate can be computed")
 
 

@@ -68,7 +68,7 @@ def test_a_figure_that_the_log_prints_is_missing_as_computed(tmp_path):
 
 def test_a_log_with_times_of_phases_says_that_no_rate_is_possible(tmp_path):
     shown = screen(tmp_path, "".join(PPO.format(step=step) for step in range(30)))
-    assert shown["missing"] == "step time: only its phases are printed; no rate can be computed"
+    assert shown["missing"] == "all rates: the log prints only phases of a step, not its time"
     assert "settled" not in shown.get("warnings", "")
 
 

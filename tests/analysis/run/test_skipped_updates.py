@@ -46,7 +46,7 @@ def test_one_update_that_was_made_gives_the_rates(tmp_path):
     assert "counted_updates_skipped" not in [note.code for note in run.notes]
 
 
-@pytest.mark.parametrize(("loss", "label"), [(None, "skipped updates "), ("nan", "skipped updates, NaN ")])
+@pytest.mark.parametrize(("loss", "label"), [(None, "skipped updates "), ("nan", "skipped or NaN updates ")])
 def test_the_overhead_names_nan_only_where_a_step_is_nan(tmp_path, loss, label):
     lines = [arguments_dump(SETTINGS)]
     for step in range(1, 401):
