@@ -13,6 +13,7 @@ import polars as pl
 from analysis.model.shape import ROLLOUTS
 from analysis.run.throughput import Computation
 from logparse.findings import Note, warning
+from logparse.language import msg
 
 VANISHED = "loss_vanished"
 
@@ -42,7 +43,10 @@ def describe_nan_updates(steps: pl.DataFrame) -> Iterator[Note]:
     nan = own.filter(pl.col("update_is_nan") | (is_infinite("grad_norm") & ~_skipped()))
     if len(nan):
         source, line = nan.select("source", "line_number").row(0)
-        yield warning("not_a_number", n=len(nan), of=len(own), source=source, line=line)
+        # A loss that is no longer printed is null.
+        of_gradient = nan["loss"].is_finite().fill_null(value=False).all()
+        what = msg("gradient norm") if of_gradient else msg("loss")
+        yield warning("not_a_number", n=len(nan), of=len(own), what=what, source=source, line=line)
 
 
 def describe_zero_losses(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:

@@ -343,7 +343,8 @@ def remaining(run: Run) -> ScreenRow | None:
     if _is_unsaved(run):
         # There is nothing to resume from.
         return None
-    resumed = msg("{n} steps if resumed") if failure(run) else msg("{n} steps")
+    over = failure(run) or (run.log.ending is not None and run.log.ending.state == "completed")
+    resumed = msg("{n} steps if resumed") if over else msg("{n} steps")
     took = time_left(left.seconds, left.seconds_low, left.seconds_high)
     unseen = [tr("batch {batches} not seen yet", batches=range_of(b.batches))] if (b := left.unseen_batches) else []
     return ScreenRow(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])

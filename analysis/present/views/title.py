@@ -109,7 +109,7 @@ def _when(title: Title, by_clock: bool) -> str:
 
 
 def _how_far(run: Run) -> str:
-    """The steps of the log, and that the run completed; not where the plan has many more.
+    """The steps of the log, and that the run completed, or ended before its plan.
 
     Where the log ends in the middle of a plan, nothing shows whether it is cut off or the run goes on.
     """
@@ -123,7 +123,7 @@ def _how_far(run: Run) -> str:
     if ending.state == "cut_off":
         return text if ended else tr("{text}, cut off or still running", text=text)
     if not ended:
-        return text
+        return tr("{text}, ended", text=text)
     if any(attempt.state in FAILED for attempt in ending.attempts):
         return tr("{text}, completed in attempt {n}", text=text, n=f"{ending.attempts_in_log:,}")
     return tr("{text}, completed", text=text)
