@@ -156,12 +156,14 @@ class Block:
 @dataclass(frozen=True)
 class Name:
     """A setting that gives a quantity. ``setting`` is ``kind:name``; ``when`` holds settings of the same log that
-    must match (regex, the whole value), for values that mean nothing unless another setting is on.
+    must match (regex, the whole value), for values that mean nothing unless another setting is on. ``scale`` makes a
+    whole number of one printed in millions.
     """
 
     quantity: str
     setting: str
     when: Mapping[str, str] = field(default_factory=dict)
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)
