@@ -57,6 +57,12 @@ def about(seconds: float) -> str:
     return tr(text, n=f"{seconds / unit:,.0f}")
 
 
+def at_least(seconds: float) -> str:
+    """A long time in one unit, rounded down."""
+    unit, text = _long_unit(seconds)
+    return tr("at least {time}", time=tr(text, n=f"{seconds // unit:,.0f}"))
+
+
 def about_range(low: float, high: float) -> str:
     """Both ends of a long time, the unit once where both have it: 7 to 9 h; empty where they read the same."""
     least, most = about(low), about(high)

@@ -97,6 +97,8 @@ def _left_to_do(left: Left) -> Note:
 
 
 def _at_last_pace(left: Left) -> Note:
+    if left.seconds is None:
+        return info("left_at_least", seconds=left.seconds_low)
     ends = {"low": left.seconds_low, "high": left.seconds_high}
     shown = {} if _one_value(left) else ends
     if left.ends_at is None:

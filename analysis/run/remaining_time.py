@@ -17,7 +17,7 @@ import polars as pl
 from analysis.run.baseline_step_time import READ
 from analysis.run.batch_ramp import Unseen, steps_by_batch
 from analysis.run.batch_sizes import mean_batch
-from analysis.run.exclusion_reasons import BATCH_CHANGES, WARM_UP
+from analysis.run.exclusion_reasons import BATCH_CHANGES, NO_TIME, TIMED, WARM_UP
 from analysis.run.frame_filters import only
 from analysis.run.interruptions import Pauses, count_between
 from analysis.run.intervals import ratio_interval
@@ -39,6 +39,7 @@ class Left:
     """What is still to be done, and how long it takes, with its range.
 
     ``tokens`` None where the batch is unknown, ``ends_at`` where no clock is printed; the seconds None without a pace.
+    ``seconds_low`` alone where steps of the last start print no time: it is what is left at the pace of the others.
     ``unseen_batches`` are those whose time rests on that of other batches, None where all have run.
     """
 
@@ -84,7 +85,15 @@ def work_left(analysis: Analysis, context: RunContext) -> Left | None:
     high = pace.over(pace.high, steps, sum(part.steps * part.most for part in parts))
     samples = [part.steps * batch for part in parts if (batch := part.batch or how.global_batch_size)]
     tokens = sum(samples) * how.seq_length if len(samples) == len(parts) and how.seq_length else None
+    if len(untimed_within(only(analysis.steps, pl.col("segment") == rows["segment"][0]))):
+        return Left(steps, tokens, None, None, low, None, unseen)
     return Left(steps, tokens, finished_at(analysis.steps, seconds), seconds, low, high, unseen)
+
+
+def untimed_within(steps: pl.DataFrame) -> pl.DataFrame:
+    """Rows without a time between others of their start: what they took, often with an evaluation, is in no sum."""
+    before, after = (TIMED.cum_max(reverse=reverse).over("segment") for reverse in (False, True))
+    return steps.filter(pl.col("excluded_reason") == NO_TIME, before & after)
 
 
 def steps_left(steps: pl.DataFrame) -> int | None:

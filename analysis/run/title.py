@@ -12,6 +12,7 @@ import polars as pl
 from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import Parameters, count_parameters
 from analysis.run.model_name import names_of_model
+from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note
@@ -22,7 +23,8 @@ class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
 
     ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown;
-    ``tokens`` those of its steps. None where a value is unknown.
+    with ``untimed`` it leaves out steps that print no time. ``tokens`` are those of its steps. None where a value is
+    unknown.
     """
 
     models: Sequence[str]
@@ -38,6 +40,7 @@ class Title:
     last_step: int | None
     planned_steps: int | None
     tokens: int | None
+    untimed: bool = False
 
 
 def title_of(
@@ -70,6 +73,7 @@ def title_of(
         last_step=last_step,
         planned_steps=planned[-1] if len(planned) else None,
         tokens=round(tokens) or None,
+        untimed=not untimed_within(analysis.steps).is_empty(),
     )
 
 

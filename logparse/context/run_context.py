@@ -202,7 +202,7 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
     facts: dict[str, Fact] = {}
     for name in fmt.names:
         if name.quantity not in facts and name.setting in printed and _holds(name.when, printed):
-            fact = _fact(QUANTITY[name.quantity], printed[name.setting], several)
+            fact = _fact(QUANTITY[name.quantity], printed[name.setting], several, name.scale)
             if fact is not None:
                 facts[name.quantity] = fact
     for choice in fmt.choices:
@@ -255,9 +255,9 @@ def _holds(when: Mapping[str, str], printed: Mapping[str, Mapping[str, Any]]) ->
     )
 
 
-def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool) -> Fact | None:
+def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool, scale: float) -> Fact | None:
     try:
-        value = read_value(quantity, row["value"])
+        value = read_value(quantity, row["value"] if scale == 1 else f"{float(row['value']) * scale:.0f}")
     except (ValueError, KeyError):
         return None
     # A mixture of one expert is a dense model; Megatron-DeepSpeed prints [1] for it.

@@ -158,7 +158,8 @@ def _with_sums(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> p
 def _with_counts(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """Complete each step line with the number of ``related`` lines since the step line before it, of the same file.
 
-    Where there are none in the whole log, the numbers are unknown: it may be one that does not print them.
+    Where there are none in the whole log, the numbers are unknown: it may be one that does not print them. A step line
+    may count fewer, or print 0: Megatron does not know all that DeepSpeed skips.
     """
     if related.is_empty():
         return with_others(rows, pl.DataFrame(schema={"row": pl.UInt32, **dict.fromkeys(names, pl.Float64)}), "count")
@@ -167,7 +168,9 @@ def _with_counts(rows: pl.DataFrame, related: pl.DataFrame, names: list[str]) ->
     mine = lines.join_asof(places, on="line_number", by="source", strategy="forward", check_sortedness=False)
     counts = places.select("row").join(mine.drop_nulls("row").group_by("row").len(), on="row", how="left")
     number = pl.col("len").fill_null(0).cast(pl.Float64)
-    return with_others(rows, counts.select("row", *(number.alias(name) for name in names)), "count")
+    counted = with_others(rows, counts.select("row", **{f"counted {name}": number for name in names}), "count")
+    more = {name: pl.max_horizontal(*([name] if name in rows.columns else []), f"counted {name}") for name in names}
+    return counted.with_columns(**more).drop(cs.starts_with("counted "))
 
 
 def _belongs(companion: Companion) -> pl.Expr:

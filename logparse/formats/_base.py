@@ -77,7 +77,7 @@ class Companion:
     completes every step line after it. ``banner``: as ``file``, but each training of a file prints its own; a line
     without others of the banner next to it is of an evaluation. ``sum``: the values since the previous step line, including those on the line
     itself, are added up, as with the micro-steps of a step. A group ``part`` numbers them; with a gap there is no sum.
-    ``count``: how many such lines there are since the previous step line.
+    ``count``: how many such lines there are since the previous step line, where the step line prints no larger number.
     """
 
     marker: str
@@ -156,12 +156,14 @@ class Block:
 @dataclass(frozen=True)
 class Name:
     """A setting that gives a quantity. ``setting`` is ``kind:name``; ``when`` holds settings of the same log that
-    must match (regex, the whole value), for values that mean nothing unless another setting is on.
+    must match (regex, the whole value), for values that mean nothing unless another setting is on. ``scale`` makes a
+    whole number of one printed in millions.
     """
 
     quantity: str
     setting: str
     when: Mapping[str, str] = field(default_factory=dict)
+    scale: float = 1.0
 
 
 @dataclass(frozen=True)

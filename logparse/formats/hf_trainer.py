@@ -14,14 +14,12 @@ from logparse.formats._hf_arguments import (
     HF_ARGUMENTS,
 )
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
+from logparse.formats._peft import PEFT_CHOICES, PEFT_NAMES, PEFT_SENTENCES
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
 BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
 _TOTAL = "Total train batch size"
-_TRAINED = r"trainable params: (?P<trainable>[\d,]+) \|\| all params: [\d,]+ \|\| trainable%: (?P<share>[\d.]+)"
-# Per cent, unless all of it is trained.
-_PART = r"\d{1,2}(?:\.\d+)?"
 
 FORMAT = LogFormat(
     name="hf-trainer",
@@ -134,10 +132,7 @@ FORMAT = LogFormat(
         SettingSentence(
             "unsloth", "Gradient accumulation steps = ", r"Gradient accumulation steps = (?P<unsloth_passes>\d+)"
         ),
-        # PEFT prints it of adapters, LLaMA-Factory of any method.
-        SettingSentence("peft", "|| all params: ", rf"^{_TRAINED}"),
-        SettingSentence("loader", "|| all params: ", rf">> {_TRAINED}"),
-        SettingSentence("loader", "Fine-tuning method: ", r"Fine-tuning method: (?P<method>\w+)"),
+        *PEFT_SENTENCES,
         *HF_ARGUMENT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "'reward_std': ", r"'(?P<generates>reward_std)': ", first=True),
@@ -149,9 +144,7 @@ FORMAT = LogFormat(
     blocks=(HF_CONFIG, HF_ARGUMENTS),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
-        # Adapters are trained on samples of any length. Where they are packed, the upper bound is the figure itself.
-        Choice("variable_seq_lengths", "True", {"peft:share": _PART}),
-        Choice("variable_seq_lengths", "True", {"loader:method": "[LD]oRA"}),
+        *PEFT_CHOICES,
         *PREFERENCE_CHOICES,
         *algorithm_choices("recipe:stage"),
         *HF_CHOICES,
@@ -168,8 +161,7 @@ FORMAT = LogFormat(
         Name("batch_size_per_device", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),
         Name("num_microbatches", "unsloth:unsloth_passes"),
-        Name("adapter_parameters", "peft:trainable", when={"peft:share": _PART}),
-        Name("adapter_parameters", "loader:trainable", when={"loader:share": _PART, "loader:method": "[LD]oRA"}),
+        *PEFT_NAMES,
     ),
     samples=(
         Sample(

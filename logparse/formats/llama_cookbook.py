@@ -7,6 +7,7 @@ Source: meta-llama/llama-recipes, src/llama_cookbook/utils/train_utils.py.
 """
 
 from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Record, Sample
+from logparse.formats._peft import PEFT_CHOICES, PEFT_NAMES, PEFT_SENTENCES
 
 FORMAT = LogFormat(
     name="llama-cookbook",
@@ -24,6 +25,9 @@ FORMAT = LogFormat(
     clock_of_epoch=True,
     required=("step",),
     redrawn=True,
+    sentences=PEFT_SENTENCES,
+    names=PEFT_NAMES,
+    choices=PEFT_CHOICES,
     records=(
         Record(
             "evaluations", "eval_epoch_loss=", rf"eval_epoch_loss=tensor\((?P<loss>{NUMBER})", fixed={"dataset": "eval"}

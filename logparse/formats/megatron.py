@@ -17,6 +17,7 @@ from logparse.formats._base import (
     Sample,
     SettingSentence,
 )
+from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._preference import algorithm_choices
 from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 from logparse.language import msg
@@ -331,6 +332,8 @@ FORMAT = LogFormat(
             "Effective Tera Flops per GPU: ",
             rf"Effective Tera Flops per GPU: (?P<logged_tflops_per_second_per_device>{NUMBER}) and total",
         ),
+        # Megatron-DeepSpeed leaves the update to DeepSpeed and prints 0 skipped iterations whatever it does.
+        SKIPPED_UPDATES,
     ),
     records=(
         # DeepSpeed's launcher, on the host that starts the job.
@@ -677,7 +680,8 @@ FORMAT = LogFormat(
         ),
         Sample(
             "steps: 2 loss: 12.5004 iter time (s): 145.206 samples/sec: 7.052\n"
-            " iteration        2/    1000 | elapsed time per iteration (ms): 145207.0 | learning rate: 3.750E-05 | "
+            + SKIPPED_UPDATE
+            + " iteration        2/    1000 | elapsed time per iteration (ms): 145207.0 | learning rate: 3.750E-05 | "
             "lm loss: 1.250041E+01 | loss scale: 1024.0 | number of skipped iterations:   0 | number of nan iterations:   0 |",
             {
                 "step": 2,
@@ -686,7 +690,7 @@ FORMAT = LogFormat(
                 "learning_rate": 3.75e-5,
                 "loss": 12.50041,
                 "loss_scale": 1024.0,
-                "skipped_iterations": 0,
+                "skipped_iterations": 1,
                 "nan_iterations": 0,
                 "logged_samples_per_second": 7.052,
             },

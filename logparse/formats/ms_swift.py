@@ -18,6 +18,7 @@ from logparse.formats._base import (
 from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._hf_arguments import HF_ARGUMENT_CHOICES, HF_ARGUMENT_SENTENCES, HF_ARGUMENTS
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES, SUMMARY
+from logparse.formats._peft import PEFT_CHOICES, PEFT_NAMES, PEFT_SENTENCES
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
 
 GIB = float(2**30)
@@ -85,7 +86,7 @@ FORMAT = LogFormat(
             "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
         *HF_ARGUMENT_SENTENCES,
-        SettingSentence("peft", "model_parameter_info: ", r"model_parameter_info: (?P<class>\w+):"),
+        *PEFT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
         *PREFERENCE_SENTENCES,
@@ -111,12 +112,13 @@ FORMAT = LogFormat(
         Name("micro_batch_size", "training arguments:per_device_train_batch_size"),
         Name("num_microbatches", "training arguments:gradient_accumulation_steps"),
         Name("context_parallel_size", "training arguments:sequence_parallel_size"),
+        *PEFT_NAMES,
     ),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
         *PREFERENCE_CHOICES,
         *algorithm_choices("training arguments:rlhf_type"),
-        Choice("lora", "True", {"peft:class": "Peft.*"}),
+        *PEFT_CHOICES,
         # Samples of different lengths: max_length is the most that one has.
         Choice("variable_seq_lengths", "True", {"lengths:spread": r"\d*\.?\d*[1-9]\d*"}),
         *(Choice(name, "1", {"training arguments:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),

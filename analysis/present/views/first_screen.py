@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak, nominal_peak
-from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
+from analysis.present.numbers import about, about_range, at_least, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
 from analysis.present.views.missing import missing_clauses
@@ -338,7 +338,7 @@ def _starts(run: Run) -> list[str]:
 def remaining(run: Run) -> ScreenRow | None:
     """The steps that are left and how long they take; None where that is unknown or the run is short."""
     left = run.expectations.plan.left
-    if run.short or left is None or left.seconds is None or left.seconds_low is None or left.seconds_high is None:
+    if run.short or left is None or left.seconds_low is None:
         return None
     if _is_unsaved(run):
         # There is nothing to resume from.
@@ -350,8 +350,10 @@ def remaining(run: Run) -> ScreenRow | None:
     return ScreenRow(tr("remaining"), "", [tr(resumed, n=f"{left.steps:,}"), took, *unseen])
 
 
-def time_left(seconds: float, low: float, high: float) -> str:
-    """A time with its range; of a wide range only its ends, of a wider one nothing."""
+def time_left(seconds: float | None, low: float, high: float | None) -> str:
+    """A time with its range; of a wide range only its ends, of a wider one nothing; without an upper end, the lower."""
+    if seconds is None or high is None:
+        return at_least(low)
     ends = about_range(low, high)
     if high > NO_ESTIMATE * low:
         return tr("time unknown")

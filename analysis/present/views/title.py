@@ -103,7 +103,7 @@ def _devices(title: Title) -> str:
 def _when(title: Title, by_clock: bool) -> str:
     lasted = span(title.seconds) if title.seconds else ""
     if lasted and not by_clock:
-        lasted = tr("{time} logged", time=lasted)
+        lasted = tr(msg("at least {time} logged") if title.untimed else msg("{time} logged"), time=lasted)
     begins = minute(title.begins) if title.begins else ""
     return tr(", ").join(part for part in (begins, lasted) if part)
 

@@ -12,7 +12,7 @@ from analysis.present.numbers import about_range, percent
 from analysis.present.parts import RunTitle, ScreenRows
 from analysis.present.terminal import print_parts
 from analysis.present.views.ending import LONGEST
-from analysis.present.views.first_screen import first_screen, quiet_line, time_left
+from analysis.present.views.first_screen import first_screen, quiet_line, remaining, time_left
 from analysis.present.views.title import extent, who
 from analysis.run.self_checks import broken_by
 from logparse import analyze
@@ -214,10 +214,33 @@ def test_a_run_whose_steps_count_from_0_is_complete_one_step_before_its_plan():
         (7200, 10_000, "about 2 h (2 to 3 h)"),
         (7200, 80_000, "2 to 22 h"),
         (7200, 8_000_000, "time unknown"),
+        (10_000, None, "at least 2 h"),
     ],
 )
 def test_the_time_left_is_shown_as_far_as_it_is_known(low, high, shown):
     assert time_left(7300, low, high) == shown
+
+
+@pytest.mark.parametrize(("every", "least"), [(10, True), (60, False)])
+def test_steps_without_a_time_make_sums_the_least_that_they_can_be(tmp_path, every, least):
+    """Steps of 100 to 102 s, of which every 10th prints no time; a last one without may be cut off."""
+    lines = []
+    for step in range(1, 61):
+        timed = "" if step % every == 0 else f" - timing_s/step:{100 + step % 3}.0"
+        lines.append(
+            f"Training Progress:   1%|  | {step}/700 [00:10<10:00]\nstep:{step} - actor/pg_loss:0.0125{timed}\n"
+        )
+    path = tmp_path / "run.log"
+    path.write_text("".join(lines))
+    run = analyze(path)
+    assert ("at least" in extent(run)) == least
+    row = remaining(run)
+    assert row is not None
+    assert row.clauses[1].startswith("at least" if least else "about")
+    left = run.expectations.plan.left
+    assert left is not None
+    assert (left.seconds is None, left.seconds_high is None) == (least, least)
+    assert left.seconds_low == pytest.approx(left.steps * 101, rel=0.01)
 
 
 @pytest.mark.parametrize(

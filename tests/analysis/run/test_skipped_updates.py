@@ -1,5 +1,6 @@
 """Where every update was skipped, the rates are of the skipped steps, and the first screen says so."""
 
+import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 
@@ -70,3 +71,20 @@ def test_skips_of_deepspeed_are_counted_since_the_start(tmp_path):
     run = analyze_logs([str(path)], RunOptions())
     assert run.steps["skipped_iterations"].to_list() == [5] * 30
     assert abs((run.goodput or 0) - 0.5) < 0.02
+
+
+def test_updates_that_deepspeed_skips_beneath_megatron_are_counted_once(tmp_path):
+    """Megatron prints 0 where it does not know; where it counts too, the lines of DeepSpeed add nothing."""
+    lines = [arguments_dump(SETTINGS)]
+    for step in range(10, 410, 10):
+        lines += ["[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4"] * (
+            5 if step in (100, 200) else 0
+        )
+        printed = {"number of skipped iterations": {200: "5", 300: "2"}.get(step, "0")}
+        lines.append(megatron_line(step, 1000.0, pairs=printed))
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = analyze_logs([str(path)], RunOptions())
+    skipped = run.steps.filter(pl.col("skipped_iterations") > 0)
+    assert skipped.select("step", "skipped_iterations").rows() == [(100, 5), (200, 5), (300, 2)]
+    assert run.goodput == pytest.approx(388 / 400)

@@ -120,7 +120,33 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "ms-swift": (
         SWIFT,
         SWIFT_STEP,
-        {"world_size": 1, "global_batch_size": 16, "num_layers": 24, "lora": True, "seq_length": None},
+        {"world_size": 1, "global_batch_size": 16, "num_layers": 24, "lora": True, "seq_length": None}
+        | {"adapter_parameters": 2_100_000},
+    ),
+    "ms-swift-json": (
+        '{"model_parameter_info": "PeftModelForCausalLM: 8212.5588M Params (21.8235M Trainable [0.2657%])"}',
+        SWIFT_STEP,
+        {"lora": True, "adapter_parameters": 21_823_500},
+    ),
+    "ms-swift-full": (
+        "[INFO:swift] model_parameter_info: Qwen2ForCausalLM: 494.0328M Params (494.0328M Trainable [100.0%])",
+        SWIFT_STEP,
+        {"lora": None, "adapter_parameters": None},
+    ),
+    "ms-swift-frozen": (
+        "[INFO:swift] model_parameter_info: Qwen2ForCausalLM: 494.0328M Params (2.1M Trainable [0.4%]), 0.0M Buffers.",
+        SWIFT_STEP,
+        {"lora": None, "adapter_parameters": None},
+    ),
+    "ms-swift-peft": (
+        "trainable params: 2,199,552 || all params: 496,232,320 || trainable%: 0.4433",
+        SWIFT_STEP,
+        {"lora": True, "adapter_parameters": 2_199_552},
+    ),
+    "llama-cookbook-peft": (
+        "trainable params: 3,407,872 || all params: 8,033,669,120 || trainable%: 0.0424",
+        "Training Epoch: 1/1, step {n}/9 completed (loss: 0.68): 11%|█ | {n}/9 [00:0{n}<00:09,  1.00s/it]",
+        {"lora": True, "adapter_parameters": 3_407_872},
     ),
     # By its own count the batch is another one.
     "ms-swift-sp": (SWIFT.replace("size=1,\n)", "size=2,\n)"), SWIFT_STEP, {"global_batch_size": None}),

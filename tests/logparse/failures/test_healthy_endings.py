@@ -78,3 +78,18 @@ def test_the_last_planned_step_is_an_end(tmp_path, seed):
     (tmp_path / "run.log").write_text("\n".join([*lines, *after]) + "\n")
     ending = diagnose_run([str(tmp_path / "run.log")])
     assert (ending.state, ending.evidence, ending.suspects) == ("completed", (), ())
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_the_summary_of_the_trainer_is_the_end(tmp_path, quote):
+    """On the console as a Python dict, in ms-swift's logging.jsonl as JSON; few steps after the last row have none."""
+    rows = [
+        f"{{'loss': 1.5, 'learning_rate': 1e-05, 'global_step/max_steps': '{n}/48', 'elapsed_time': '{n}s'}}"
+        for n in (10, 20, 30, 40)
+    ]
+    rows.append("{'train_runtime': 96.5, 'train_loss': 1.4, 'epoch': 1.0, 'global_step/max_steps': '48/48'}")
+    path = tmp_path / "logging.jsonl"
+    path.write_text("\n".join(rows).replace("'", quote) + "\n", encoding="utf-8")
+    assert diagnose_run([str(path)]).state == "completed"
+    path.write_text("\n".join(rows[:-1]).replace("'", quote) + "\n", encoding="utf-8")
+    assert diagnose_run([str(path)]).state != "completed"
