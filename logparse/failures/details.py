@@ -64,11 +64,12 @@ def detail_of(
 
 def _leaves_room(match: regex.Match[str]) -> bool:
     """Whether another process holds a good part of a device: neither this one nor free are so much of its memory."""
-    total, free, own = (_mebibytes(match[name]) for name in ("total", "free", "own"))
+    total, free, own = (mebibytes(match[name]) for name in ("total", "free", "own"))
     return total - free - own > ROOM * total
 
 
-def _mebibytes(size: str) -> float:
+def mebibytes(size: str) -> float:
+    """A size as PyTorch prints it, such as "2.00 GiB"."""
     number, unit = size.split()
     return float(number) * {"K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20}.get(unit[0], 2.0**-20)
 

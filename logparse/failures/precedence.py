@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import regex
 
+from logparse.failures.details import mebibytes
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import Hit
 from logparse.failures.signatures import JUDGED
@@ -31,6 +33,10 @@ _CLEARING = frozenset(("slurm.cancel", "arguments.command"))
 _WRITES = frozenset(("ckpt.write", "python.exception", "native.what"))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
 _STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
+# Slurm ends the steps of a job first, and then says why it ended the job.
+_ENDED_BY_SLURM, _REASONS = "slurm.cancel", ("time_limit", "preempted", "node")
+# A size that an aborted collective never filled in is any number: a request above so many devices is no real one.
+_MOST_DEVICES = 2
 
 
 def cause_of(hits: Sequence[Hit]) -> Hit | None:
@@ -48,7 +54,8 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
         place = at[id(explains)]
         roots = [root for root in roots if at[id(root)] < place or not _follows(root, explains)]
     if roots:
-        return _heaviest(roots)
+        soon = roots if explains is None else [root for root in roots if at[id(root)] < at[id(explains)]]
+        return _heaviest(roots, soon)
     if explains is not None:
         return explains
     known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
@@ -68,11 +75,32 @@ def _first_wait(hits: Sequence[Hit]) -> Hit | None:
     return next((hit for hit in waits if "peer" in hit.fields and is_near(hit, waits[0])), waits[0] if waits else None)
 
 
+def _with_followers(hits: Sequence[Hit]) -> list[Hit]:
+    """``hits`` in which requests for more memory than devices have, after a time-out of their file, follow from it."""
+    waits: set[str] = set()
+    judged: list[Hit] = []
+    for hit in hits:
+        if hit.role == "explains":
+            waits.add(hit.source)
+        elif hit.source in waits and _asks_too_much(hit):
+            hit = replace(hit, meaning=replace(hit.meaning, role="consequence", grade="hypothesis"))
+        judged.append(hit)
+    return judged
+
+
+def _asks_too_much(hit: Hit) -> bool:
+    if hit.family != "device_memory" or not {"asked", "total", "free"} <= hit.figures.keys():
+        return False
+    asked, total = (mebibytes(hit.figures[name]) for name in ("asked", "total"))
+    return asked > _MOST_DEVICES * total
+
+
 def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     """``hits`` without exceptions that a program caught, and without lines that others near them explain away.
 
     An exception that a program only logs is a failure where another line shows that it ended.
     """
+    hits = _with_followers(hits)
     known = {_beginning(hit) for hit in hits if hit.caught}
     caught = {id(hit) for hit in hits if hit.caught or (known and _beginning(hit) in known)}
     others = [
@@ -99,6 +127,9 @@ def _beginning(hit: Hit) -> str:
 
 def _explained_away(hit: Hit, hits: Sequence[Hit]) -> bool:
     other = hit.meaning.unless
+    if hit.meaning.signature == _ENDED_BY_SLURM and "job" in hit.fields:
+        reasons = (one for one in hits if one.family in _REASONS)
+        return any(one.fields.get("job") == hit.fields["job"] for one in reasons)
     return bool(other) and any(near.meaning.signature == other and is_near(near, hit) for near in hits)
 
 
@@ -109,11 +140,12 @@ def is_near(one: Hit, other: Hit) -> bool:
     return one.source != other.source or abs(one.line - other.line) <= NEAR_LINES
 
 
-def _heaviest(roots: Sequence[Hit]) -> Hit:
+def _heaviest(roots: Sequence[Hit], soon: Sequence[Hit]) -> Hit:
+    """The root that counts; ``soon`` are those before a time-out."""
     first = roots[0]
     if first.family == "checkpoint" and first.meaning.signature in _WRITES:
         # What fails while it writes says that it did; another line says why.
-        full = next((root for root in roots if root.family == "disk" and is_near(first, root)), None)
+        full = next((root for root in soon if root.family == "disk" and is_near(first, root)), None)
         first = full or first
     others = [root for root in roots if is_near(first, root) and _may_displace(root, first)]
     return min((first, *others), key=lambda root: _weight(root))

@@ -27,6 +27,8 @@ _KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RAN
 # An exception whose message begins on a later line, at most so many lines below.
 _HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$|\(look up to see its traceback\):\s*$")
 BELOW_HEADING = 3
+# An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
+_TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
@@ -379,6 +381,9 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
     if _CARRIES.search(hit.text):
         below = (one for one in following if one.role == "root" and not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
+    if _TORN.search(hit.text):
+        known = (one for one in following if one.role == "root" and one.family not in ("exception", "unknown"))
+        return any(hit.rank in (None, one.rank) and one.line - hit.line <= FAR for one in known)
     if not _HEADING.search(hit.text):
         return False
     return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING])

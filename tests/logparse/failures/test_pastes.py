@@ -165,6 +165,67 @@ PASTES = {
         "2026-03-01T16:20:46 DUE TO TIME LIMIT ***\n",
         ("time_limit", 2, None, None, None),
     ),
+    "a segfault that Ray repeats across its workers": (
+        "(Worker pid=88)     @ ... and at least 12 more frames [repeated 3x across cluster]\n"
+        "(Worker pid=88) [2026-03-04 05:06:07,089 E 88 88] logging.cc:440: *** SIGSEGV received at time=1772600767 on "
+        "cpu 3 *** [repeated 3x across cluster]\n"
+        "(Worker pid=88) [2026-03-04 05:06:07,091 E 88 88] logging.cc:440:     @     0x7f01ab  96  call()\n",
+        ("crash", 2, None, None, None),
+    ),
+    "a message that a line of another traceback parts from its exception": (
+        'Traceback (most recent call last):\nAssertionError:   File "a/grads.py", line 14, in sync\n'
+        '  File "a/schedule.py", line 9, in step\n    sync(grads)\n'
+        "Rank 6: found NaN in local grad norm in backward pass before the collective. Device: 6, node: node7\n",
+        ("numerics", 5, 6, None, "node7"),
+    ),
+    "an exception that another traceback parts from its message, with nothing known below": (
+        'AssertionError:   File "a/grads.py", line 14, in sync\n[rank1]: ValueError: too many values to unpack\n',
+        ("exception", 1, None, None, None),
+    ),
+    "a preemption that Slurm names after it ended the step": (
+        "slurmstepd: error: *** STEP 812.0 ON n1 CANCELLED AT 2026-03-01T16:20:46 ***\n"
+        "slurmstepd: error: *** JOB 812 ON n1 CANCELLED AT 2026-03-01T16:30:52 DUE TO PREEMPTION ***\n",
+        ("preempted", 2, None, None, None),
+    ),
+    "a preemption of another job of Slurm": (
+        "slurmstepd: error: *** STEP 812.0 ON n1 CANCELLED AT 2026-03-01T16:20:46 ***\n"
+        "slurmstepd: error: *** JOB 813 ON n1 CANCELLED AT 2026-03-01T16:30:52 DUE TO PREEMPTION ***\n",
+        ("cancelled", 1, None, None, None),
+    ),
+    "memory for a size that an aborted collective left empty": (
+        "[rank1]:[E813 12:25:30.1 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=9, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for 600038 ms\n"
+        "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 301.50 GiB. GPU 2 has a total capacity "
+        "of 79.14 GiB of which 40.00 GiB is free.\n",
+        ("collective_timeout", 1, None, None, None),
+    ),
+    "memory that a device might have had, near a time-out": (
+        "[rank1]:[E813 12:25:30.1 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=9, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for 600038 ms\n"
+        "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 41.50 GiB. GPU 2 has a total capacity "
+        "of 79.14 GiB of which 40.00 GiB is free.\n",
+        ("device_memory", 2, 2, None, None),
+    ),
+    "far too much memory, without a time-out before it": (
+        "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 301.50 GiB. GPU 2 has a total capacity "
+        "of 79.14 GiB of which 40.00 GiB is free.\n"
+        "[rank1]:[E813 12:25:30.1 ProcessGroupNCCL.cpp:632] [Rank 1] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=9, OpType=ALLGATHER, NumelIn=1, NumelOut=4, Timeout(ms)=600000) ran for 600038 ms\n",
+        ("device_memory", 1, 2, None, None),
+    ),
+    "the unit of the device that failed, below the call that found it": (
+        "worker ERROR: no group: ProcessGroupHCCL.cpp:1 NPU function error: aclrtFoo(limit), error code is 507049\n"
+        "[ERROR] 2026-03-01-01:43:41 (PID:88, Device:1, RankID:9) ERR00100 PTA call acl api failed\n"
+        "EE9999: Inner Error!\n"
+        "EE9999[PID: 88] (EE9999): The error from device(chipId:1, dieId:0), serial number is 4. there is a fftsplus "
+        "sdma error, sdma channel is 2\n",
+        ("device_program", 4, 9, None, None),
+    ),
+    "an operator of CANN without a tiling": (
+        "[rank6]: RuntimeError: OPS function error: aclnnFooBar, error code is 561000\n"
+        "[rank6]: AclNN_Runtime_Error(EZ9903): InitTilingParseCtx failed\n",
+        ("setup", 2, 6, None, None),
+    ),
 }
 
 
@@ -241,6 +302,35 @@ def test_the_device_that_a_warning_above_names_is_in_the_next_step(tmp_path):
         "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
     )
     assert diagnose_run([str(path)]).figures == {"device": "sm_120"}
+
+
+@pytest.mark.parametrize(
+    ("text", "detail", "figures"),
+    [
+        (
+            "[rank6]: AclNN_Runtime_Error(EZ9903): InitTilingParseCtx failed\n\n"
+            "op[FooBar], compile info not contain [_pattern][FUNC:Parse]\n",
+            "operator_absent",
+            {"name": "FooBar"},
+        ),
+        (
+            "omegaconf.errors.ConfigAttributeError: Key 'lr' is not in struct\n    full_key: optim.lr\n",
+            "setting_missing",
+            {"name": "optim.lr"},
+        ),
+        (
+            "deepspeed.ZeRORuntimeException: The checkpoint being loaded used a DP world size of 64 but the current "
+            "world size is 8.\n",
+            "ranks_of_save",
+            {"saved": "64", "current": "8"},
+        ),
+    ],
+)
+def test_the_next_step_names_what_to_add_or_convert(tmp_path, text, detail, figures):
+    path = tmp_path / "run.log"
+    path.write_text(text)
+    ending = diagnose_run([str(path)])
+    assert (ending.detail, ending.figures) == (detail, figures)
 
 
 def test_the_rank_that_the_others_wait_for_is_named(tmp_path):
