@@ -54,7 +54,7 @@ def judge_all(asked: NightOptions, report: Report) -> JudgedJobs:
     jobs = nights.judge(policy, asked.as_of)
     if asked.webhook is not None and has_news(jobs):
         post(asked.webhook, news_document(jobs, policy.run_url), asked.webhook_form, report)
-    judged = judged_jobs(jobs, asked.strict, policy.failing, policy.only_new, policy.run_url)
+    judged = judged_jobs(jobs, asked.strict, policy.failing, policy.only_new, policy.run_url, asked.history)
     return replace(judged, suspicious=policy.junit_suspicious)
 
 
@@ -90,14 +90,16 @@ def parse_span(text: str) -> tuple[date, date]:
     return parse_day("--backtest", first), parse_day("--backtest", last)
 
 
-def print_jobs(jobs: Sequence[JobVerdict], as_json: bool, as_markdown: bool, no_color: bool) -> None:
-    """Print the verdicts in one of their forms."""
+def print_jobs(
+    jobs: Sequence[JobVerdict], history: str | None, as_json: bool, as_markdown: bool, no_color: bool
+) -> None:
+    """Print the verdicts in one of their forms; commands name ``history``, which the user gave."""
     if as_json:
         typer.echo(json.dumps(document(jobs), indent=1, ensure_ascii=False, allow_nan=False))
     elif as_markdown:
-        typer.echo(markdown(compose_jobs(jobs, project_policy().run_url)))
+        typer.echo(markdown(compose_jobs(jobs, project_policy().run_url, history)))
     else:
-        print_parts(make_console(no_color=no_color), compose_jobs(jobs, project_policy().run_url))
+        print_parts(make_console(no_color=no_color), compose_jobs(jobs, project_policy().run_url, history))
 
 
 def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:

@@ -237,7 +237,7 @@ def gate_jobs(
     judgements = judge_all(night, report)
     _publish(out, force, job_texts(judgements), judgements.summary, report)
     try:
-        print_jobs(judgements.jobs, *forms)
+        print_jobs(judgements.jobs, night.history, *forms)
     finally:
         exit_of_jobs(judgements)
 

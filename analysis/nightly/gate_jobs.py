@@ -93,7 +93,8 @@ class JobVerdict:
     kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``began`` is the run at which the
     job became worse, by all its metrics. ``worse_before`` says that it became worse in a straight line that begins
     before the ``changes``, so that none of them is the cause. ``hidden`` is what the exclusion of runs hides.
-    ``ended`` is the series before, or that of an idle job, if it ended while a regression was open.
+    ``ended`` is the series before, or that of an idle job, if it ended while a regression was open. All of the
+    ``failed_before`` runs before the newest failed, in a row.
     """
 
     name: str
@@ -118,6 +119,7 @@ class JobVerdict:
     failed_row: Mapping[str, Any] | None = None
     worse_before: bool = False
     ended: EndedSeries | None = None
+    failed_before: int = 0
 
     @property
     def is_idle(self) -> bool:
@@ -145,7 +147,12 @@ class JobVerdict:
             return "new"
         if self.failed or self.verdict in ("regression", "less work"):
             return "still_open"
-        return "cleared" if any(metric.reason == "cleared" for metric in self.metrics) else None
+        return "cleared" if self.runs_again or any(metric.reason == "cleared" for metric in self.metrics) else None
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether the run before failed and that of tonight did not."""
+        return self.failed_before > 0 and not self.failed and not self.missing
 
     @property
     def new_metrics(self) -> list[MetricNight]:
@@ -160,7 +167,7 @@ class JobVerdict:
     def _is_part_of_open(self, metric: MetricNight) -> bool:
         """Whether a time of steps became worse by no more than another one that is open: found later, not new."""
         times = (other for other in self.metrics if other.is_open and not other.is_new and other.metric.is_speed)
-        return metric.metric.is_speed and any(_change_of(metric) <= _change_of(other) for other in times)
+        return metric.metric.is_speed and any(how_much_worse(metric) <= how_much_worse(other) for other in times)
 
     @property
     def is_refused_first(self) -> bool:
@@ -189,7 +196,7 @@ class JobVerdict:
         return self.runs.row(-1, named=True)
 
 
-def _change_of(metric: MetricNight) -> float:
+def how_much_worse(metric: MetricNight) -> float:
     """How much worse a metric is, relative; negative where it is better."""
     return metric.metric.direction * ((metric.night.change if metric.night else None) or 0.0)
 
@@ -272,6 +279,7 @@ def _judge(
         failed_nights=nights,
         failed_since=since,
         failed_row=records.row(-1, named=True) if failed else None,
+        failed_before=_failed_nights(records[:-1], sample)[0] if _counts(records["run_id"][-1], sample) else 0,
     )
     job = replace(job, ended=_ended(rule, job, sample.runs, pace[-1], kept))
     if refused or job.is_idle:
@@ -386,12 +394,12 @@ def _failed_since(records: pl.DataFrame, sample: Observations, when: datetime) -
     return tuple(run for run in sample.left_out if run.run_id in later and run.reason != "same_job")
 
 
-def _failed_nights(records: pl.DataFrame, sample: Observations) -> tuple[int, datetime]:
+def _failed_nights(records: pl.DataFrame, sample: Observations) -> tuple[int, datetime | None]:
     """How many of the newest runs failed in a row, and when the first of them began."""
     reasons = {run.run_id: run.reason for run in sample.left_out if run.reason != "same_job"}
     rows = [row for row in records.select("run_id", "when").iter_rows() if row[0] in reasons or _counts(row[0], sample)]
     failed = list(takewhile(lambda row: reasons.get(row[0]) in FAILED, reversed(rows)))
-    return len(failed), failed[-1][1]
+    return len(failed), failed[-1][1] if failed else None
 
 
 def _counts(run_id: str, sample: Observations) -> bool:

@@ -66,6 +66,19 @@ class MetricNight:
         return self.verdict in ("regression", "less work")
 
     @property
+    def is_at_once(self) -> bool:
+        """Whether it is an open one that no noise explains: a NaN, or a loss that is no longer finite."""
+        return self.is_open and (self.night is None or self.metric.column in AT_ONCE)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the newest run is inside the expected range of one that did not drift."""
+        night = self.night
+        if night is None or night.drift is not None or None in (night.low, night.high, self.value):
+            return False
+        return night.low <= self.value <= night.high  # type: ignore[operator]
+
+    @property
     def is_new(self) -> bool:
         """Whether it is a regression, or less work, that no night before had."""
         return self.is_open and (self.night is None or self.night.confirmed_for <= 1)

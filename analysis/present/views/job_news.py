@@ -4,40 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from shlex import quote
 from typing import Any
 
 from analysis.compare.comparability import Field
 from analysis.compare.independent_records import LeftOut
+from analysis.compare.verdict import VERDICTS
 from analysis.nightly.ended_series import EndedSeries
-from analysis.nightly.gate_jobs import JobVerdict
+from analysis.nightly.gate_jobs import JobVerdict, how_much_worse
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.nightly.run_links import run_url
-from analysis.present.numbers import signed_percent
+from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Sentence
 from analysis.present.views.compare import describe_change
 from analysis.present.views.ending import ending_clauses
 from analysis.present.words import word
+from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import some, tr
 
-# Metrics and changed settings that are named in a line; jobs that have one, and open ones that have one.
-MOST_METRICS, MOST_CHANGES, MOST_JOBS, MOST_OPEN = 3, 3, 3, 4
+# Metrics and changed settings that are named in a line, and jobs that have one.
+MOST_METRICS, MOST_CHANGES, MOST_JOBS = 3, 3, 3
+# A smaller share is 0.
+LEAST_SHARE = 5e-5
 
 
-def first_lines(jobs: Sequence[JobVerdict], template: str | None = None) -> Iterator[Sentence]:
-    """What is new tonight, then what is still open: what, since when, the probable cause, and what to do.
+def first_lines(
+    jobs: Sequence[JobVerdict], template: str | None = None, history: str | None = None
+) -> Iterator[Sentence]:
+    """What is new tonight and what is still open: what, since when, the probable cause; then what to do.
 
-    ``template`` is the address of a run.
+    Last what to watch. ``template`` is the address of a run, ``history`` the one that commands must name.
     """
-    new = [job for job in jobs if job.news == "new"]
+    ordered = sorted(jobs, key=severity)
+    new = [job for job in ordered if job.news == "new"]
+    still = [job for job in ordered if job.news == "still_open"]
     for job in new[:MOST_JOBS]:
         yield Sentence(new_text(job), "warning", link=url_of(job, template))
         if cause := cause_text(job):
             yield Sentence(cause, "info")
     if len(new) > MOST_JOBS:
         yield Sentence(tr("new too: {names}", names=_names(new[MOST_JOBS:])), "warning")
+    yield from _open_lines(still, max(0, MOST_JOBS - len(new)))
     yield from (Sentence(text, "warning") for text in _other_lines(jobs))
-    yield from (Sentence(text, "info") for text in _what_to_do(jobs, new))
-    yield from _open_lines([job for job in jobs if job.news == "still_open"], MOST_OPEN - len(new))
+    yield from (Sentence(text, "info") for text in _what_to_do(new, still, history))
+    yield from (Sentence(text, "info") for text in _watch_lines(jobs_to_watch(ordered)))
+    yield from (Sentence(text, "info") for text in _few_nights(ordered))
+
+
+def severity(job: JobVerdict) -> tuple[int, bool, float]:
+    """The order of jobs: crashed, then by the verdict, NaN first, then the largest change."""
+    place = VERDICTS.index(job.verdict) if job.verdict else len(VERDICTS)
+    size = how_much_worse(job.decisive) if job.decisive and not job.failed else 0.0
+    return place, not any(metric.is_at_once for metric in job.metrics), -size
+
+
+def jobs_to_watch(jobs: Sequence[JobVerdict]) -> list[JobVerdict]:
+    """Those that are suspicious."""
+    return [job for job in jobs if job.verdict == "suspicious"]
+
+
+def _watch_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    for job in jobs[:MOST_JOBS]:
+        yield tr("watch {job}: {what}", job=job.name, what=_metric(job.decisive) if job.decisive else "-")
+    if len(jobs) > MOST_JOBS:
+        yield tr("watch too: {names}", names=some([job.name for job in jobs[MOST_JOBS:]]))
+
+
+def _few_nights(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """How short the history is, where that limits what to watch, or the verdict on all jobs."""
+    watched = min((len(job.runs) for job in jobs_to_watch(jobs)), default=RECENT)
+    if watched < RECENT:
+        text = tr(
+            "only {n} nights of history; with fewer than {most} the expected range is rough", n=watched, most=RECENT
+        )
+        yield text
+    nights = max(len(job.runs) for job in jobs)
+    if nights <= FEWEST and not any(job.is_idle for job in jobs):
+        yield tr("only {n} nights of history; a verdict needs {least}", n=nights, least=FEWEST + 1)
 
 
 def _other_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
@@ -54,8 +97,10 @@ def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
     """What is cleared, missing or not comparable; with ``first`` only on the first night of it."""
     owners = owners_text(job)
     if job.news == "cleared":
-        names = tr(", ").join(tr(m.metric.label) for m in job.metrics if m.reason == "cleared")
-        yield tr("cleared: {job}{owners}: {what}", job=job.name, owners=owners, what=names)
+        names = [tr(m.metric.label) for m in job.metrics if m.reason == "cleared"]
+        if job.runs_again:
+            names.insert(0, tr("it runs again (failed nights before: {n})", n=job.failed_before))
+        yield tr("cleared: {job}{owners}: {what}", job=job.name, owners=owners, what=tr(", ").join(names))
     if job.ended_lately and (job.ended_tonight or not first):
         yield ended_text(job.ended_lately)
     if job.missing and not job.is_idle and not (first and job.missing_before):
@@ -67,13 +112,9 @@ def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
 
 
 def _open_lines(jobs: Sequence[JobVerdict], most: int) -> Iterator[Sentence]:
-    """The jobs that are still worse, the newest regression first; where there is no room, their names."""
-    if not jobs:
-        return
-    ordered = sorted(jobs, key=_since, reverse=True)
-    lines = ordered[: most if len(ordered) <= most else max(0, most - 1)]
-    yield from (Sentence(_open_text(job), "warning") for job in lines)
-    if rest := ordered[len(lines) :]:
+    """The jobs that are still worse, in the given order; where there is no room, their names."""
+    yield from (Sentence(_open_text(job), "warning") for job in jobs[:most])
+    if rest := jobs[most:]:
         yield Sentence(tr("still open: {names}", names=_names(rest)), "warning")
 
 
@@ -88,27 +129,55 @@ def _since(job: JobVerdict) -> datetime:
 
 
 def _open_text(job: JobVerdict) -> str:
-    fields = {"day": f"{_since(job):%Y-%m-%d}", "job": job.name}
+    day, name = f"{_since(job):%Y-%m-%d}", job.name
     if job.failed:
-        what = word("left_out", job.failed.reason)
-        return tr("open since {day}: {job}: {what}, {n} nights in a row", what=what, n=job.failed_nights, **fields)
-    found = job.decisive
-    text = tr("open since {day}: {job}: {what}", what=_metric(found) if found else "-", **fields)
-    if not job.changes or job.worse_before:
-        return text
-    return tr("{text}; perhaps {cause}", text=text, cause=describe_change(job.changes[0]))
+        fields = {"what": word("left_out", job.failed.reason), "n": job.failed_nights, "run": _short_id(job)}
+        return tr("open since {day}: {job}: {what}, {n} nights in a row, newest run {run}", day=day, job=name, **fields)
+    what = _metric(job.decisive) if job.decisive else "-"
+    text = tr("open since {day} ({run}): {job}: {what}", day=day, run=_short_id(job), job=name, what=what)
+    inside = all(metric.is_inside for metric in job.metrics if metric.is_open)
+    return tr("; ").join([text, *[tr("tonight as expected")] * inside, *_cause_clause(job)])
 
 
-def _what_to_do(jobs: Sequence[JobVerdict], new: Sequence[JobVerdict]) -> Iterator[str]:
-    crashed = next((job.failed for job in new if job.failed), None)
-    if crashed:
-        yield tr("to see how it failed: logparse history show {run}", run=crashed.run_id[:12])
-    accepting = next((job for job in new if not job.failed), None)
-    if accepting:
-        run = first_bad(accepting)["run_id"][:12]
-        yield tr("to accept it: logparse history accept {run} --reason TEXT", run=run)
-    elif any(job.news == "still_open" and not job.failed for job in jobs):
-        yield tr("owners, first bad and last good runs: logparse history regressions")
+def _cause_clause(job: JobVerdict) -> Iterator[str]:
+    """The likeliest cause in a few words."""
+    if job.worse_before:
+        yield tr("it became worse slowly, no probable cause")
+    elif job.changes:
+        yield tr("probable cause: {names}", names=describe_change(job.changes[0]))
+    elif is_searched(job):
+        yield tr("no recorded change that night")
+
+
+def is_searched(job: JobVerdict) -> bool:
+    """Whether the changes at the run at which the job became worse were looked for, and no other cause is known."""
+    return job.began is not None and not job.less_work
+
+
+def _short_id(job: JobVerdict) -> str:
+    """The run to look at: that which failed, or at which the job became worse."""
+    run_id: str = job.failed.run_id if job.failed else first_bad(job)["run_id"]
+    return run_id[:12]
+
+
+def _what_to_do(new: Sequence[JobVerdict], still: Sequence[JobVerdict], history: str | None) -> Iterator[str]:
+    """The commands to go on with."""
+    place = f" --history {quote(history)}" if history else ""
+    worse = [job for job in (*new, *still) if not job.failed]
+    if crashed := next((job for job in (*new, *still) if job.failed), None):
+        command = f"logparse history show {_short_id(crashed)}{place}"
+        yield tr("to see how it failed: {command}", command=command)
+    if worse:
+        run = _short_id(worse[0]) if len(worse) == 1 else "RUN"
+        command = f"logparse history accept {run} --reason TEXT{place}"
+        yield (
+            tr("to accept it: {command}", command=command)
+            if len(worse) == 1
+            else tr("to accept one: {command}", command=command)
+        )
+    if any(not job.failed for job in still):
+        command = f"logparse history regressions{place}"
+        yield tr("for first bad runs and owners: {command}", command=command)
 
 
 def owners_text(job: JobVerdict) -> str:
@@ -163,9 +232,11 @@ def new_text(job: JobVerdict) -> str:
 
 
 def cause_text(job: JobVerdict) -> str:
-    """The changes that are the likeliest causes; empty where none is known."""
-    if (job.failed and job.failed_nights <= 1) or not job.changes:
+    """The changes that are the likeliest causes; empty where none was looked for."""
+    if job.failed and job.failed_nights <= 1:
         return ""
+    if not job.changes:
+        return tr("no recorded change that night") if is_searched(job) else ""
     names = "; ".join(describe_change(change) for change in job.changes[:MOST_CHANGES])
     more = len(job.changes) - MOST_CHANGES
     names = tr("{names}; and {n} more", names=names, n=more) if more > 0 else names
@@ -185,8 +256,14 @@ def failure(run: LeftOut) -> str:
 
 def _metric(metric: MetricNight) -> str:
     label = tr(metric.metric.label)
-    change = metric.night.change if metric.night else None
-    return label if change is None else f"{label} {signed_percent(change)}"
+    night = metric.night
+    if night is None or night.change is None:
+        return label
+    if metric.metric.offset and night.level is not None:
+        share = (night.level + metric.metric.offset) * (1 + night.change) - metric.metric.offset
+        fields = {"now": percent(share, 2), "then": percent(night.level, 2) if night.level > LEAST_SHARE else "0"}
+        return tr("{label} {now} (before {then})", label=label, **fields)
+    return f"{label} {signed_percent(night.change)}"
 
 
 def first_bad(job: JobVerdict) -> Mapping[str, Any]:

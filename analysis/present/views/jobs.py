@@ -20,54 +20,69 @@ from analysis.present.views.compare import less_work, named_changes
 from analysis.present.views.job_news import (
     failure,
     first_lines,
+    jobs_to_watch,
     not_the_cause,
+    other_news,
     owners_text,
     refused_text,
     run_text,
+    severity,
     url_of,
 )
 from analysis.present.views.remarks import remark_sentences, remarks
+from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 
 # What needs no sentence of its own.
 QUIET = ("as_expected", "one_night_better", "confirmed_better", "learning")
+# Why a metric is suspicious that the next nights decide on.
+UNDECIDED = ("one_night", "one_of_many")
 # Jobs that are named in one sentence.
 MOST_NAMED = 5
 
 
-def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None) -> list[Part]:
+def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None, history: str | None = None) -> list[Part]:
     """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on.
 
-    ``template`` is the address of a run, which is linked where a regression is named.
+    ``template`` is the address of a run, which is linked where a regression is named. ``history`` is the one that
+    commands must name, because no setting does.
     """
+    short, shared = shorten_names(jobs)
     return [
         Heading(title(jobs), "title"),
-        *(Sentence(text) for text in news_line(jobs)),
-        Sentence(_counted(jobs)),
-        *first_lines(jobs, template),
-        *_tables(jobs),
+        Sentence(news_line(jobs)),
+        *first_lines(short, template, history),
+        Sentence(_counted(jobs, shared)),
+        *_tables(short),
         *(part for job in jobs for part in _job_parts(job, template)),
-        Sentences([Sentence(text, "info") for text in _notes(jobs)]),
+        Sentences([Sentence(text, "info") for text in _notes(short)]),
     ]
 
 
 def title(jobs: Sequence[JobVerdict]) -> str:
-    """The verdict on all jobs that have one."""
+    """The verdict on all jobs that have one. Suspicious jobs are no alarm."""
     verdict = verdict_of(jobs)
-    return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
+    if verdict != "suspicious":
+        return tr("verdict: {verdict}", verdict=word("verdicts", verdict)) if verdict else tr("no verdict")
+    watched = jobs_to_watch(jobs)
+    if all(job.decisive is not None and job.decisive.reason in UNDECIDED for job in watched):
+        return tr("verdict: no regression; jobs to watch: {n}; the next nights confirm or clear them", n=len(watched))
+    return tr("verdict: no regression; jobs to watch: {n}", n=len(watched))
 
 
-def news_line(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+def news_line(jobs: Sequence[JobVerdict]) -> str:
     """How many jobs became worse tonight, are still worse, and recovered."""
     counts = Counter(job.news for job in jobs)
-    if any(counts[news] for news in NEWS):
-        numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
-        yield tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
+    others = any(True for job in jobs for _ in other_news(job, first=False))
+    if not others and not any(counts[news] for news in NEWS):
+        return tr("nothing new, nothing open")
+    numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
+    return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
 
 
-def _counted(jobs: Sequence[JobVerdict]) -> str:
+def _counted(jobs: Sequence[JobVerdict], shared: str) -> str:
     counts = Counter(job.verdict for job in jobs)
     parts = [tr("{n} {verdict}", n=counts[v], verdict=word("verdicts", v)) for v in VERDICTS if counts[v]]
     if refused := sum(bool(job.refused) for job in jobs):
@@ -76,7 +91,8 @@ def _counted(jobs: Sequence[JobVerdict]) -> str:
         parts.append(tr("{n} idle", n=idle))
     if missing := sum(job.missing and not job.is_idle for job in jobs):
         parts.append(tr("{n} missing tonight", n=missing))
-    return tr("jobs: {n} ({parts})", n=len(jobs), parts=tr(", ").join(parts))
+    text = tr("jobs: {n} ({parts})", n=len(jobs), parts=tr(", ").join(parts))
+    return tr("{text}; all: {shared}", text=text, shared=shared) if shared else text
 
 
 def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
@@ -85,7 +101,7 @@ def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
     A row has the numbers of the metric that decides; what is refused has none.
     """
     judged = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
-    judged.sort(key=lambda job: VERDICTS.index(job.verdict) if job.verdict else len(VERDICTS))
+    judged.sort(key=severity)
     for metric in dict.fromkeys(job.metrics[0].metric for job in judged):
         rows = tuple(_row(job) for job in judged if job.metrics[0].metric == metric)
         headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
@@ -288,8 +304,9 @@ def judged_jobs(
     failing: frozenset[Verdict],
     only_new: bool = False,
     template: str | None = None,
+    history: str | None = None,
 ) -> JudgedJobs:
-    """``jobs`` with what their files say in words; ``template`` is the address of a run."""
+    """``jobs`` with what their files say in words; ``template`` and ``history`` as for compose_jobs."""
 
     def sentence_of(job: JobVerdict, metric: MetricNight) -> str:
         with speaking("en"):
@@ -304,6 +321,6 @@ def judged_jobs(
             return failure(run)
 
     with speaking("en"):
-        details = markdown(compose_jobs(jobs, template))
-    summary = markdown(compose_jobs(jobs, template))
+        details = markdown(compose_jobs(jobs, template, history))
+    summary = markdown(compose_jobs(jobs, template, history))
     return JudgedJobs(jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of)

@@ -40,7 +40,7 @@ def news_text(jobs: Sequence[JobVerdict], template: str | None) -> str:
     room = MOST_LINES - 2
     if len(lines) > room:
         lines = [*lines[: room - 1], tr("{n} more", n=len(lines) - room + 1)]
-    return "\n".join([title(jobs), *news_line(jobs), *lines])
+    return "\n".join([title(jobs), news_line(jobs), *lines])
 
 
 def _lines(job: JobVerdict, template: str | None) -> Iterator[str]:

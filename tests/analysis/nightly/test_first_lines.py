@@ -13,15 +13,16 @@ from analysis.present.parts import Table
 from analysis.present.terminal import print_parts
 from analysis.present.views.jobs import compose_jobs
 from analysis.present.views.news import has_news, news_document
+from analysis.present.views.short_names import shorten_names
 
 
 def first_lines(capsys, jobs, template=None):
-    """What stands above the first table on a terminal of 100 columns, wrapped lines joined."""
+    """What is above the first table on a terminal of 100 columns, wrapped lines joined."""
     console = make_console(no_color=True)
     console.width = 100
     print_parts(console, compose_jobs(jobs, template))
     lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    assert len(lines) <= 12
+    assert len(lines) <= 14
     return " ".join(line.strip() for line in lines)
 
 
@@ -33,15 +34,16 @@ def test_an_open_regression_stays_in_the_first_lines_with_its_day_and_cause(caps
     (job,) = judge(named(rows(*[0.05] * 6), "big"))
     text = first_lines(capsys, [job])
     assert "new tonight: 0; still open: 1" in text
-    assert "open since 2026-03-21: big: step time, steady +5." in text
-    assert "; perhaps cann: 1 -> 2" in text
+    assert f"open since 2026-03-21 ({job.began[:12]}): big: step time, steady +5." in text
+    assert "; probable cause: cann: 1 -> 2" in text
+    assert f"to accept it: logparse history accept {job.began[:12]} --reason TEXT - for" in text
     assert "logparse history regressions" in text
 
 
 def test_many_open_regressions_are_all_named(capsys):
     made = [row for n in range(7) for row in named(rows(*[0.05] * (n + 3), job=f"{n}", seq_length=2**n), f"job{n}")]
     text = first_lines(capsys, judge(made))
-    assert all(f"job{n} since 2026-03-21" in text or f"21: job{n}: " in text for n in range(7))
+    assert all(f"job{n} since 2026-03-21" in text or f"): job{n}: " in text for n in range(7))
     assert "missing tonight: job0, job1, job2, job3, job4, job5" in text
 
 
@@ -186,3 +188,82 @@ def test_what_is_accepted_is_not_open(capsys):
     run_id = made[20]["run_id"]
     (job,) = judge(made, acceptances={run_id: (accepted_at(run_id),)})
     assert "open since" not in first_lines(capsys, [job])
+
+
+def lines_at_80(capsys, jobs, history=None):
+    console = make_console(no_color=True)
+    console.width = 80
+    print_parts(console, compose_jobs(jobs, None, history))
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def of_width(width, *off, **values):
+    """Runs of a job that has no name of its own."""
+    return rows(*off, job=f"w{width}", hidden_size=width, device="Ascend910B3", **values)
+
+
+def test_the_first_lines_name_the_worst_first_each_in_two_lines_with_what_to_do(capsys):
+    """A NaN is worse than any change of a speed; a slow night of another job is watched."""
+    made = [
+        *of_width(4096, *[0.05] * 3, versions=[[]] * 23),
+        *of_width(4224, *[0.0] * 3, nan_share=[0.0] * 20 + [0.02] * 3, versions=[[]] * 23),
+        *of_width(4352, *[0.2] * 3),
+        *of_width(4480, 0.0, 0.0, 0.1),
+    ]
+    lines = lines_at_80(capsys, judge(made), "my nights")
+    assert lines[:2] == ["verdict: regression", "new tonight: 0; still open: 3; cleared: 0"]
+    opened = [at for at, line in enumerate(lines) if line.startswith("! open since 2026-03-21 (")]
+    assert opened == [2, 4, 6]
+    shown = [" ".join(lines[at : at + 2]) for at in opened]
+    assert "32 layers of 4224: steps with a NaN 2.00 % (before 0); no recorded change that night" in shown[0]
+    assert "32 layers of 4352: step time, steady +22." in shown[1]
+    assert shown[1].endswith("; probable cause: cann: 1 -> 2")
+    assert "32 layers of 4096: step time, steady +5." in shown[2]
+    assert shown[2].endswith("; no recorded change that night")
+    assert lines[8] == "- to accept one: logparse history accept RUN --reason TEXT --history 'my nights'"
+    assert "- watch 32 layers of 4480: step time, steady +10." in "\n".join(lines[9:12])
+    (table,) = [part for part in compose_jobs(judge(made)) if isinstance(part, Table)]
+    assert [row[0][-4:] for row in table.rows] == ["4224", "4352", "4096", "4480"]
+
+
+def test_a_slow_night_is_no_alarm_and_a_short_history_is_named(capsys):
+    made = [*of_width(4096, 0.1), *of_width(4224, 0.0)]
+    lines = lines_at_80(capsys, judge(made))
+    assert lines[0] == "verdict: no regression; jobs to watch: 1; the next nights confirm or clear them"
+    assert lines[1] == "nothing new, nothing open"
+    assert lines[2].startswith("- watch 32 layers of 4096: step time, steady +10.")
+    assert "nights of history" not in "\n".join(lines)
+    (short,) = judge(made[13:21])
+    assert "- only 8 nights of history; with fewer than 10 the expected range is rough" in lines_at_80(capsys, [short])
+    (few,) = judge(made[18:21])
+    assert "- only 3 nights of history; a verdict needs 6" in lines_at_80(capsys, [few])
+
+
+def test_an_open_regression_that_is_back_says_so(capsys):
+    for last, back in ((0.0, True), (0.05, False)):
+        (job,) = judge(named(rows(0.05, 0.05, 0.05, last), "big"))
+        assert job.news == "still_open"
+        assert ("tonight as expected" in first_lines(capsys, [job])) is back
+
+
+def test_a_job_that_crashed_and_runs_again_is_cleared_once(capsys):
+    made = named(rows(*[0.0] * 4), "big")
+    made = [*made[:20], *(row | FAILURES["crashed"] for row in made[20:22]), *made[22:]]
+    found = [judge(made[:nights])[0] for nights in (22, 23, 24)]
+    assert [job.news for job in found] == ["still_open", "cleared", None]
+    assert "cleared: big: it runs again (failed nights before: 2)" in first_lines(capsys, [found[1]])
+
+
+def test_a_name_is_as_short_as_tells_the_jobs_apart():
+    made = [*of_width(4096, 0.0), *of_width(4224, 0.0, seq_length=8192), *named(rows(0.0, job="b"), "mine, big")]
+    made += rows(0.0, job="c", hidden_size=4224, device="Ascend910B3", global_batch_size=64)
+    short, shared = shorten_names(judge(made))
+    assert shared == "8 x Ascend910B3"
+    assert sorted(job.name for job in short) == [
+        "32 layers of 4096",
+        "32 layers of 4224, batch 32 sequence 8192",
+        "32 layers of 4224, batch 64 sequence 4096",
+        "mine, big",
+    ]
+    one = judge(of_width(4096, 0.0))
+    assert shorten_names(one) == (one, "")
