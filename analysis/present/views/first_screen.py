@@ -144,7 +144,8 @@ def _mean(run: Run, longer: bool) -> str:
     reasons = run.steps["excluded_reason"]
     if reasons.is_in([SKIPPED, NAN]).any():
         return msg("median; {time} per useful step")
-    return msg("median; mean including stalls {time}") if longer and (reasons == STALL).any() else msg("median; mean {time}")
+    stalled = longer and (reasons == STALL).any()
+    return msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
 
 
 def _holds_pauses(run: Run) -> bool:
@@ -218,8 +219,8 @@ def _far_from_model(run: Run) -> list[str]:
     change = next((note.fields["change"] for note in run.notes if note.code == "formula_counts_other_work"), 0.0)
     if abs(change) < FAR_FROM_MODEL:
         return []
-    text = msg("{share} more FLOPs than the real model") if change > 0 else msg("{share} fewer FLOPs than the real model")
-    return [tr(text, share=percent(abs(change), 0))]
+    more, fewer = msg("{share} more FLOPs than the real model"), msg("{share} fewer FLOPs than the real model")
+    return [tr(more if change > 0 else fewer, share=percent(abs(change), 0))]
 
 
 def _of_peak(share: str, peak: DevicePeak) -> str:
