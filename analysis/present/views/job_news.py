@@ -165,19 +165,15 @@ def _what_to_do(new: Sequence[JobVerdict], still: Sequence[JobVerdict], history:
     place = f" --history {quote(history)}" if history else ""
     worse = [job for job in (*new, *still) if not job.failed]
     if crashed := next((job for job in (*new, *still) if job.failed), None):
-        command = f"logparse history show {_short_id(crashed)}{place}"
-        yield tr("to see how it failed: {command}", command=command)
-    if worse:
-        run = _short_id(worse[0]) if len(worse) == 1 else "RUN"
-        command = f"logparse history accept {run} --reason TEXT{place}"
-        yield (
-            tr("to accept it: {command}", command=command)
-            if len(worse) == 1
-            else tr("to accept one: {command}", command=command)
+        yield tr("to see how it failed: logparse history show {run}{place}", run=_short_id(crashed), place=place)
+    if len(worse) == 1:
+        yield tr(
+            "to accept it: logparse history accept {run} --reason TEXT{place}", run=_short_id(worse[0]), place=place
         )
+    elif worse:
+        yield tr("to accept one: logparse history accept RUN --reason TEXT{place}", place=place)
     if any(not job.failed for job in still):
-        command = f"logparse history regressions{place}"
-        yield tr("for first bad runs and owners: {command}", command=command)
+        yield tr("for first bad runs and owners: logparse history regressions{place}", place=place)
 
 
 def owners_text(job: JobVerdict) -> str:
