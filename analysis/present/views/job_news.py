@@ -65,7 +65,7 @@ def jobs_to_watch(jobs: Sequence[JobVerdict]) -> list[JobVerdict]:
 
 def _watch_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
     for job in jobs[:MOST_JOBS]:
-        yield tr("watch {job}: {what}", job=job.name, what=_metric(job.decisive) if job.decisive else "-")
+        yield tr("watch {job}: {what}, unconfirmed", job=job.name, what=_metric(job.decisive) if job.decisive else "-")
     if len(jobs) > MOST_JOBS:
         yield tr("watch too: {names}", names=some([job.name for job in jobs[MOST_JOBS:]]))
 
@@ -119,7 +119,8 @@ def _open_lines(jobs: Sequence[JobVerdict], most: int) -> Iterator[Sentence]:
 
 
 def _names(jobs: Sequence[JobVerdict]) -> str:
-    return some([tr("{job} since {day}", job=job.name, day=f"{_since(job):%Y-%m-%d}") for job in jobs])
+    known = [{"job": job.name, "day": f"{_since(job):%Y-%m-%d}", "run": _short_id(job)} for job in jobs]
+    return some([tr("{job} since {day} ({run})", **one) for one in known])
 
 
 def _since(job: JobVerdict) -> datetime:
