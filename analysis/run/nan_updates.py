@@ -13,7 +13,6 @@ import polars as pl
 from analysis.model.shape import ROLLOUTS
 from analysis.run.throughput import Computation
 from logparse.findings import Note, warning
-from logparse.language import msg
 
 VANISHED = "loss_vanished"
 
@@ -45,7 +44,7 @@ def describe_nan_updates(steps: pl.DataFrame) -> Iterator[Note]:
         source, line = nan.select("source", "line_number").row(0)
         # A loss that is no longer printed is null.
         of_gradient = nan["loss"].is_finite().fill_null(value=False).all()
-        what = msg("gradient norm") if of_gradient else msg("loss")
+        what = "gradient norm" if of_gradient else "loss"
         yield warning("not_a_number", n=len(nan), of=len(own), what=what, source=source, line=line)
 
 

@@ -20,7 +20,6 @@ from logparse.formats._base import (
 from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._preference import algorithm_choices
 from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
-from logparse.language import msg
 
 GIB, MIB = float(2**30), float(2**20)
 
@@ -121,7 +120,7 @@ NOT_COUNTED = {
     "stage": "(?!None$|sft$|pt$|pretrain$).+",
 }
 # What those settings mean whose names do not say it.
-WORDS = {"tokenizer_type": msg("bidirectional attention")}
+WORDS = {"tokenizer_type": "bidirectional attention"}
 # GPT-NeoX: a gate is an activation, before 2024 also a type of MLP. Without sizes of its own, the MLP is four times as
 # wide as the model, and each head has its own keys. Source: EleutherAI/gpt-neox, megatron/model/transformer.py.
 NO_GATE = {"arguments:activation": "gelu|relu|silu|swish|mish|softsign"}

@@ -134,6 +134,9 @@ def _course(levels: Sequence[Note]) -> str:
 TRANSLATED = (
     msg("rollouts"),
     msg("preference training"),
+    msg("bidirectional attention"),
+    msg("loss"),
+    msg("gradient norm"),
     msg("full recomputation"),
     msg("reference system, full recomputation"),
     msg("Ascend 910B (A2; SKU unknown)"),
