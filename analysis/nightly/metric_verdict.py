@@ -73,10 +73,10 @@ class MetricNight:
     @property
     def is_inside(self) -> bool:
         """Whether the newest run is inside the expected range of one that did not drift."""
-        night = self.night
-        if night is None or night.drift is not None or None in (night.low, night.high, self.value):
+        if self.night is None or self.night.drift is not None:
             return False
-        return night.low <= self.value <= night.high  # type: ignore[operator]
+        low, value, high = self.night.low, self.value, self.night.high
+        return low is not None and value is not None and high is not None and low <= value <= high
 
     @property
     def is_new(self) -> bool:

@@ -249,9 +249,10 @@ def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note
 
 
 def _holds(when: Mapping[str, str], printed: Mapping[str, Mapping[str, Any]]) -> bool:
-    return all(
-        key not in printed if pattern == ABSENT else key in printed and regex.fullmatch(pattern, printed[key]["value"])
-        for key, pattern in when.items()
+    absent = {key for key, pattern in when.items() if pattern == ABSENT}
+    patterns = {key: pattern for key, pattern in when.items() if key not in absent}
+    return absent.isdisjoint(printed) and all(
+        key in printed and regex.fullmatch(pattern, printed[key]["value"]) for key, pattern in patterns.items()
     )
 
 
