@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
 from analysis.run.corrupt_rows import LONGEST_REST
 from logparse.findings import Note, warning
 
-# A stream has at least so many rows, and streams take turns at least so often.
-FEWEST_ROWS, FEWEST_TURNS = 3, 3
+# A stream has at least so many rows; streams take turns at least so often, and the steps fall as often.
+FEWEST_ROWS, FEWEST_TURNS = 3, 2
 # Streams that may go on: those used last. More runs never write to one file.
 MOST_RECENT = 16
 # How far a row may be after the last one of its stream, in steps between two rows.
@@ -24,6 +25,8 @@ REACH = 1.5
 MOST_TURNS = 4
 # Rows that print each step again took longer together than the clock by this much: several processes did them at once.
 AT_ONCE = 1.5
+# Trainings whose median steps differ by more than this are no retries of one job.
+OTHER_PACE = 1.2
 
 
 @dataclass(frozen=True)
@@ -37,37 +40,22 @@ class MixedRun:
 
 
 def find_streams(steps: pl.DataFrame) -> list[MixedRun]:
-    """The streams of each file in which several take turns; empty where every file is of one run."""
+    """The streams of each file in which several take turns; empty where its runs only follow each other."""
     read = steps.select("source", "step", "loss", "step_time_ms", "timestamp", "copied").with_row_index("at")
     own = read.filter(~pl.col("copied")).drop_nulls("step")
-    return [stream for file in own.partition_by("source", maintain_order=True) for stream in _of_file(file)]
-
-
-def _of_file(rows: pl.DataFrame) -> list[MixedRun]:
-    """The streams of a file, unless each of the trainings in it is of one run: then they only follow each other."""
-    streams = _streams_of(rows)
-    trainings = _trainings(rows) if streams else []
-    return streams if len(trainings) < 2 or any(map(_streams_of, trainings)) else []
-
-
-def _trainings(rows: pl.DataFrame) -> list[pl.DataFrame]:
-    """``rows`` cut where the steps fall back to where the file began, or further."""
-    step = pl.col("step")
-    first = pl.when(step <= step.cum_min()).then(step)
-    fresh = ((step.diff() <= 0) & (first <= step.first())).fill_null(value=False)
-    return rows.with_columns(training=fresh.cum_sum()).partition_by("training", include_key=False)
+    return [stream for file in own.partition_by("source", maintain_order=True) for stream in _streams_of(file)]
 
 
 def _streams_of(rows: pl.DataFrame) -> list[MixedRun]:
     rise = rows["step"].diff()
     falls = int(((rise <= 0) if _at_once(rows) else (rise < 0)).sum())
-    between = _between(rows["step"]) if falls >= FEWEST_TURNS - 1 else None
+    between = _between(rows["step"]) if falls >= FEWEST_TURNS else None
     if between is None:
         return []
-    places, turns = _follow(rows["step"].to_list(), rows["loss"].to_list(), REACH * between)
+    followed, turns = _follow(rows["step"].to_list(), rows["loss"].to_list(), REACH * between)
     if turns < FEWEST_TURNS:
         return []
-    streams = [stream for stream in _joined(places, rows) if len(stream.at) >= FEWEST_ROWS]
+    streams = [stream for stream in _joined(followed, rows) if len(stream.at) >= FEWEST_ROWS]
     return streams if len(streams) > 1 else []
 
 
@@ -90,52 +78,56 @@ def _between(steps: pl.Series) -> int | None:
     return min((rise for rise in typical if isinstance(rise, int)), default=None)
 
 
-def _follow(steps: Sequence[int], losses: Sequence[float | None], reach: float) -> tuple[list[int], int]:
-    """The stream of each row, and how often a stream goes on after rows of another one that goes on itself."""
-    rows: list[int] = []
-    places: list[int] = []
+class _Row(NamedTuple):
+    """The last row of a stream."""
+
+    stream: int
+    at: int
+    step: int
+    loss: float | None
+
+
+def _follow(steps: Sequence[int], losses: Sequence[float | None], reach: float) -> tuple[list[list[int]], int]:
+    """The rows of each stream, and how often two streams take turns: one goes on that had rows since the other began.
+
+    A restart that passes the step where its run broke off is no turn: the run was silent since the restart began.
+    """
+    streams: list[list[int]] = []
     turns = 0
-    # Streams with their last steps and losses, the one used last first.
-    recent: list[tuple[int, int, float | None]] = []
-    for step, loss in zip(steps, losses, strict=True):
-        near = _nearest([stream for stream in recent if 0 < step - stream[1] <= reach], loss)
+    # The stream used last first.
+    recent: list[_Row] = []
+    for at, (step, loss) in enumerate(zip(steps, losses, strict=True)):
+        row = _Row(len(streams), at, step, loss)
+        near = _nearest([last for last in recent if 0 < step - last.step <= reach], row)
         if near is None:
-            place = len(rows)
-            rows.append(0)
+            streams.append([])
         else:
-            place = near[0]
+            before, row = streams[recent[0].stream], row._replace(stream=near.stream)
             recent.remove(near)
             # Numbers that are damaged make streams of one row each, which are no turns.
-            turns += place != places[-1] and rows[places[-1]] > 1
-        rows[place] += 1
-        places.append(place)
-        recent = [(place, step, loss), *recent[: MOST_RECENT - 1]]
-    return places, turns
+            turns += len(before) > 1 and before[0] < near.at < before[-1]
+        streams[row.stream].append(at)
+        recent = [row, *recent[: MOST_RECENT - 1]]
+    return streams, turns
 
 
-def _nearest(
-    streams: Sequence[tuple[int, int, float | None]], loss: float | None
-) -> tuple[int, int, float | None] | None:
-    """The stream that a row goes on: the one used last; of those at the same step the one with the nearest loss."""
-    if not streams:
+def _nearest(recent: Sequence[_Row], row: _Row) -> _Row | None:
+    """The stream that ``row`` goes on: the one used last; of those at the same step the one with the nearest loss."""
+    if not recent:
         return None
-    # Without losses the runs are taken to keep their order.
-    level = [stream for stream in reversed(streams) if stream[1] == streams[0][1]]
+    level = [last for last in reversed(recent) if last.step == recent[0].step]
+    if row.loss is None or any(last.loss is None for last in level):
+        # Runs that take strict turns keep their order.
+        return next((last for last in level if row.at - last.at <= MOST_TURNS), recent[0])
+    loss = row.loss
+    return min(level, key=lambda last: abs(loss - (last.loss or 0.0)))
 
-    def distance(stream: tuple[int, int, float | None]) -> float:
-        return 0.0 if loss is None or stream[2] is None else abs(loss - stream[2])
 
-    return min(level, key=distance)
-
-
-def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[MixedRun]:
+def _joined(followed: Sequence[Sequence[int]], rows: pl.DataFrame) -> list[MixedRun]:
     """The streams, those of a restart joined to the run that it goes on from: the last that fell silent before it."""
     source, at, steps = rows["source"][0], rows["at"].to_list(), rows["step"].to_list()
-    members: dict[int, list[int]] = {}
-    for index, place in enumerate(places):
-        members.setdefault(place, []).append(index)
     streams: list[list[int]] = []
-    for indices in members.values():
+    for indices in followed:
         silent = [stream for stream in streams if stream[-1] < indices[0]]
         if silent:
             max(silent, key=lambda stream: stream[-1]).extend(indices)
@@ -150,8 +142,8 @@ def _joined(places: Sequence[int], rows: pl.DataFrame) -> list[MixedRun]:
 def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
     """The trainings of one file that follow each other, where each but the last did all its planned steps.
 
-    Where no line prints a plan, the trainings are complete if all of them end at the same step. Rows further apart than
-    a job rests, with no start between, are of two trainings too.
+    Where no line prints a plan, the trainings are complete if all of them end at the same step. Those that differ in
+    pace or batch are no retries of one job. Rows further apart than a job rests, with no start between, are of two too.
     """
     if steps["source"].n_unique() != 1:
         return []
@@ -164,7 +156,15 @@ def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
     parts = _by_lineage(own)
     same_end = parts["planned"].is_null().all() and parts["last"].n_unique() == 1
     finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
-    return _runs_of(parts) if len(parts) > 1 and (same_end or finished.all()) else []
+    return _runs_of(parts) if len(parts) > 1 and (same_end or finished.all() or _differ(parts)) else []
+
+
+def _differ(parts: pl.DataFrame) -> bool:
+    """Whether any two of the trainings, each of several timed steps, differ in pace or in the batch."""
+    paces: list[float | None] = parts["pace"].to_list()
+    timed = [pace for pace in paces if pace]
+    other_batch = not parts["batch"].has_nulls() and parts["batch"].n_unique() > 1
+    return len(timed) == len(paces) and (max(timed) > OTHER_PACE * min(timed) or other_batch)
 
 
 def _by_lineage(rows: pl.DataFrame) -> pl.DataFrame:
@@ -174,6 +174,9 @@ def _by_lineage(rows: pl.DataFrame) -> pl.DataFrame:
         first=pl.col("step").min(),
         last=pl.col("step").max(),
         planned=pl.col("train_steps").max(),
+        # The first step of a training is slow.
+        pace=pl.col("step_time_ms").slice(1).median(),
+        batch=pl.col("global_batch_size").max(),
     )
 
 

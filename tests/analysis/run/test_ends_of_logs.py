@@ -124,6 +124,38 @@ def test_trainings_in_turn_at_other_intervals_are_not_mixed(tmp_path):
     assert [(run.steps["step"].min(), len(run.steps)) for run in parts] == [(100, 10), (100, 10), (1, 1000)]
 
 
+def lines_of(steps, ms=1000.0, batch=32):
+    """Step lines whose loss falls from 10 with a swing that no other start repeats."""
+    pairs = ({"lm loss": f"{10 - step / 100 + ms / 1e6:.6f}", "global batch size": str(batch)} for step in steps)
+    return [megatron_line(step, ms, pairs=pair) for step, pair in zip(steps, pairs, strict=True)]
+
+
+def parts_of_file(tmp_path, *starts):
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(line for start in starts for line in start) + "\n")
+    assert "runs_mixed" not in codes(analyze_logs([str(path)], RunOptions()))
+    return [(run.steps["step"].min(), run.steps["step"].max()) for run in analyze_parts([str(path)], RunOptions())]
+
+
+def test_restarts_that_pass_where_others_broke_off_are_not_mixed(tmp_path):
+    ends = [(101, 230), (201, 260), (241, 290), (281, 320), (311, 500), (1, 230), (201, 350)]
+    starts = [lines_of(range(first, last + 1), 1000.0 + n % 3) for n, (first, last) in enumerate(ends)]
+    assert parts_of_file(tmp_path, *starts) == [(101, 500), (1, 350)]
+
+
+@pytest.mark.parametrize(
+    ("ms", "batch", "runs"),
+    [
+        (1000.0, 32, [(1, 30)]),
+        (1100.0, 32, [(1, 30)]),
+        (1300.0, 32, [(1, 20), (1, 30)]),
+        (1010.0, 64, [(1, 20), (1, 30)]),
+    ],
+)
+def test_unfinished_trainings_of_another_pace_or_batch_are_runs_of_their_own(tmp_path, ms, batch, runs):
+    assert parts_of_file(tmp_path, lines_of(range(1, 21)), lines_of(range(1, 31), ms, batch)) == runs
+
+
 @pytest.mark.parametrize(("each", "days", "runs"), [(1, 150, 2), (3, 150, 2), (3, 20, 1)])
 def test_rows_that_are_months_apart_without_a_start_are_of_two_runs(tmp_path, each, days, runs):
     stamps = [BEGIN + timedelta(seconds=n) for n in range(each)]
