@@ -434,7 +434,7 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
     rank, local, host, code = _block(hits, cause)
     if rank is None and cause.rank is None:
         rank, host = _named_with(cause, hits)
-    if all(known is None for known in (rank, local, cause.rank, cause.local_rank)):
+    if rank is None and cause.rank is None and local is None:
         rank = _of_environment(hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None

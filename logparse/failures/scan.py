@@ -35,10 +35,12 @@ LONGEST_TRACEBACK = 100
 _CARRIES = regex.compile(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
 )
+# Roles of what such an exception may carry.
+CARRIED = ("root", "consequence")
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
 _CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
 # Lines above a cause that may say what it is about.
-LINES_ABOVE = 8
+LINES_ABOVE = 12
 # torch.multiprocessing.spawn names the process above its traceback.
 _SPAWNED = "context.spawn"
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
@@ -379,7 +381,7 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
     if hit.meaning.signature != "python.exception":
         return False
     if _CARRIES.search(hit.text):
-        below = (one for one in following if one.role == "root" and not _CARRIES.search(one.text))
+        below = (one for one in following if one.role in CARRIED and not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
     if _TORN.search(hit.text):
         known = (one for one in following if one.role == "root" and one.family not in ("exception", "unknown"))

@@ -148,6 +148,21 @@ PASTES = {
         '  File "a.py", line 500, in init_model\nValueError: too many values to unpack\n',
         ("exception", 3, None, None, "10.0.0.9"),
     ),
+    "a consequence that Ray carries to its driver": (
+        "ray.exceptions.RayTaskError(RuntimeError): ray::TaskRunner.run() (pid=7, ip=10.0.0.3, actor_id=ab)\n"
+        '  File "a.py", line 9, in fit\nRuntimeError: ACL stream synchronize failed, error code:507999\n',
+        ("device_program", 3, None, None, "10.0.0.3"),
+    ),
+    "the only process of the only node": (
+        "[launch.py:151:main] nnodes=1, num_local_procs=1, node_rank=0\n"
+        "[ERROR] [launch.py:321:sigkill_handler] ['python', '-u', 'main.py', '--local_rank=0']"
+        " exits with return code = -9\n",
+        ("killed", 2, 0, 0, None),
+    ),
+    "a count that is 0": (
+        "Number of steps/epoch 0, number of epochs 6\nZeroDivisionError: integer division or modulo by zero\n",
+        ("exception", 2, None, None, None),
+    ),
     "a shell that goes on after a time-out": (
         "[rank0]:[E1218 20:27:21.426 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: "
         "WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600057 ms\n"
