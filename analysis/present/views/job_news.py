@@ -23,7 +23,7 @@ from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import some, tr
 
 # Metrics and changed settings that are named in a line, and jobs that have one.
-MOST_METRICS, MOST_CHANGES, MOST_JOBS = 3, 3, 3
+MOST_METRICS, MOST_CHANGES, MOST_JOBS = 3, 3, 4
 # A smaller share is 0.
 LEAST_SHARE = 5e-5
 
@@ -64,8 +64,13 @@ def jobs_to_watch(jobs: Sequence[JobVerdict]) -> list[JobVerdict]:
 
 
 def _watch_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """What is not confirmed yet, and over how many nights its change is; the next nights decide."""
     for job in jobs[:MOST_JOBS]:
-        yield tr("watch {job}: {what}, unconfirmed", job=job.name, what=_metric(job.decisive) if job.decisive else "-")
+        what, nights = "-", 1
+        if job.decisive:
+            what, nights = _metric(job.decisive), job.decisive.night.nights if job.decisive.night else 1
+        over = tr("one night") if nights == 1 else tr("over {n} nights", n=nights)
+        yield tr("watch {job}: {what}, {over}, unconfirmed", job=job.name, what=what, over=over)
     if len(jobs) > MOST_JOBS:
         yield tr("watch too: {names}", names=some([job.name for job in jobs[MOST_JOBS:]]))
 
@@ -120,7 +125,7 @@ def _open_lines(jobs: Sequence[JobVerdict], most: int) -> Iterator[Sentence]:
 
 def _names(jobs: Sequence[JobVerdict]) -> str:
     known = [{"job": job.name, "day": f"{_since(job):%Y-%m-%d}", "run": _short_id(job)} for job in jobs]
-    return some([tr("{job} since {day} ({run})", **one) for one in known])
+    return some([tr("{job} since {day} (run {run})", **one) for one in known])
 
 
 def _since(job: JobVerdict) -> datetime:
@@ -135,7 +140,7 @@ def _open_text(job: JobVerdict) -> str:
         fields = {"what": word("left_out", job.failed.reason), "n": job.failed_nights, "run": _short_id(job)}
         return tr("open since {day}: {job}: {what}, {n} nights in a row, newest run {run}", day=day, job=name, **fields)
     what = _metric(job.decisive) if job.decisive else "-"
-    text = tr("open since {day} ({run}): {job}: {what}", day=day, run=_short_id(job), job=name, what=what)
+    text = tr("open since {day} (run {run}): {job}: {what}", day=day, run=_short_id(job), job=name, what=what)
     inside = all(metric.is_inside for metric in job.metrics if metric.is_open)
     return tr("; ").join([text, *[tr("tonight as expected")] * inside, *_cause_clause(job)])
 
@@ -169,10 +174,10 @@ def _what_to_do(new: Sequence[JobVerdict], still: Sequence[JobVerdict], history:
         yield tr("to see how it failed: logparse history show {run}{place}", run=_short_id(crashed), place=place)
     if len(worse) == 1:
         yield tr(
-            "to accept it: logparse history accept {run} --reason TEXT{place}", run=_short_id(worse[0]), place=place
+            "if intended: logparse history accept {run} --reason TEXT{place}", run=_short_id(worse[0]), place=place
         )
     elif worse:
-        yield tr("to accept one: logparse history accept RUN --reason TEXT{place}", place=place)
+        yield tr("if intended: logparse history accept RUN --reason TEXT{place}", place=place)
     if any(not job.failed for job in still):
         yield tr("for first bad runs and owners: logparse history regressions{place}", place=place)
 

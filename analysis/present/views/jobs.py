@@ -51,8 +51,7 @@ def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None, histor
     """
     short, shared = shorten_names(jobs)
     return [
-        Heading(title(jobs), "title"),
-        Sentence(news_line(jobs)),
+        Heading(tr("; ").join([title(jobs), news_line(jobs)]), "title"),
         *first_lines(short, template, history),
         Sentence(_counted(jobs, shared)),
         *_tables(short),

@@ -75,7 +75,7 @@ def test_the_first_ten_lines_show_what_since_when_why_and_what_to_do():
     assert "new tonight: 1; still open: 0; cleared: 0" in text
     assert f"since run {run_id} (r1, 2026-03-21)" in text
     assert "probable cause: cann: 1 -> 2" in text
-    assert f"to accept it: logparse history accept {run_id} --reason TEXT" in text
+    assert f"if intended: logparse history accept {run_id} --reason TEXT" in text
 
 
 def test_a_suspicious_metric_is_visible_in_junit_and_skipped_by_choice():

@@ -22,7 +22,7 @@ def first_lines(capsys, jobs, template=None):
     console.width = 100
     print_parts(console, compose_jobs(jobs, template))
     lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
-    assert len(lines) <= 14
+    assert len(lines) <= 15
     return " ".join(line.strip() for line in lines)
 
 
@@ -34,9 +34,9 @@ def test_an_open_regression_stays_in_the_first_lines_with_its_day_and_cause(caps
     (job,) = judge(named(rows(*[0.05] * 6), "big"))
     text = first_lines(capsys, [job])
     assert "new tonight: 0; still open: 1" in text
-    assert f"open since 2026-03-21 ({job.began[:12]}): big: step time, steady +5." in text
+    assert f"open since 2026-03-21 (run {job.began[:12]}): big: step time, steady +5." in text
     assert "; probable cause: cann: 1 -> 2" in text
-    assert f"to accept it: logparse history accept {job.began[:12]} --reason TEXT - for" in text
+    assert f"if intended: logparse history accept {job.began[:12]} --reason TEXT - for" in text
     assert "logparse history regressions" in text
 
 
@@ -209,29 +209,32 @@ def test_the_first_lines_name_the_worst_first_each_in_two_lines_with_what_to_do(
         *of_width(4224, *[0.0] * 3, nan_share=[0.0] * 20 + [0.02] * 3, versions=[[]] * 23),
         *of_width(4352, *[0.2] * 3),
         *of_width(4480, 0.0, 0.0, 0.1),
+        *of_width(4608, *[0.04] * 3, versions=[[]] * 23),
     ]
     lines = lines_at_80(capsys, judge(made), "my nights")
-    assert lines[:2] == ["verdict: regression", "new tonight: 0; still open: 3; cleared: 0"]
-    opened = [at for at, line in enumerate(lines) if line.startswith("! open since 2026-03-21 (")]
-    assert opened == [2, 4, 6]
+    assert lines[0] == "verdict: regression; new tonight: 0; still open: 4; cleared: 0"
+    opened = [at for at, line in enumerate(lines) if line.startswith("! open since 2026-03-21 (run ")]
+    assert opened == [1, 3, 5, 7]
     shown = [" ".join(lines[at : at + 2]) for at in opened]
     assert "32 layers of 4224: steps with a NaN 2.00 % (before 0); no recorded change that night" in shown[0]
     assert "32 layers of 4352: step time, steady +22." in shown[1]
     assert shown[1].endswith("; probable cause: cann: 1 -> 2")
     assert "32 layers of 4096: step time, steady +5." in shown[2]
     assert shown[2].endswith("; no recorded change that night")
-    assert lines[8] == "- to accept one: logparse history accept RUN --reason TEXT --history 'my nights'"
-    assert "- watch 32 layers of 4480: step time, steady +10." in "\n".join(lines[9:12])
+    assert "32 layers of 4608: step time, steady +4." in shown[3]
+    assert lines[9] == "- if intended: logparse history accept RUN --reason TEXT --history 'my nights'"
+    assert "- watch 32 layers of 4480: step time, steady +10." in "\n".join(lines[10:13])
     (table,) = [part for part in compose_jobs(judge(made)) if isinstance(part, Table)]
-    assert [row[0][-4:] for row in table.rows] == ["4224", "4352", "4096", "4480"]
+    assert [row[0][-4:] for row in table.rows] == ["4224", "4352", "4096", "4608", "4480"]
 
 
 def test_a_slow_night_is_no_alarm_and_a_short_history_is_named(capsys):
     made = [*of_width(4096, 0.1), *of_width(4224, 0.0)]
     lines = lines_at_80(capsys, judge(made))
-    assert lines[0] == "verdict: no regression; jobs to watch: 1; the next nights confirm or clear them"
+    assert lines[0] == "verdict: no regression; jobs to watch: 1; the next nights confirm or clear them;"
     assert lines[1] == "nothing new, nothing open"
     assert lines[2].startswith("- watch 32 layers of 4096: step time, steady +10.")
+    assert lines[2].endswith(" %, one night, unconfirmed")
     assert "nights of history" not in "\n".join(lines)
     (short,) = judge(made[13:21])
     assert "- only 8 nights of history; with fewer than 10 the expected range is rough" in lines_at_80(capsys, [short])
