@@ -16,7 +16,7 @@ from analysis.present.views.first_screen import first_screen
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.ranks import slowest_ranks
 from analysis.present.views.rates import rates_table
-from analysis.present.views.warnings import note_sentence, warning_sentences
+from analysis.present.views.warnings import note_sentence, sentences_by_row
 from analysis.present.words import describe_origin, evidence_text, framework_text, say, word
 from analysis.run.exclusion_reasons import COPY
 from analysis.run.run import Run
@@ -57,9 +57,11 @@ def _costs(run: Run, price: float | None) -> Iterator[Part]:
 
 
 def _details(run: Run, price: float | None) -> Iterator[Part]:
-    """Warnings, rates, time, ranks, plan, published rates, inputs, notes: each under its heading."""
+    """What led to the answer, each part under its heading."""
+    own, of_rows = sentences_by_row(run)
     sections: tuple[tuple[str, Iterable[Part]], ...] = (
-        (tr("warnings"), [Sentences(warning_sentences(run))]),
+        (tr("warnings"), [Sentences(own)]),
+        (tr("why rows are missing or doubtful"), [Sentences(of_rows)]),
         (tr("rates"), [rates_table(run), _metrics(run)]),
         (tr("time"), [Sentence(_time_breakdown(run)), *overheads_tables(run, price, advised=False), *trace(run)]),
         (tr("ranks"), slowest_ranks(run.ranks)),

@@ -250,7 +250,7 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if skus and skus["metric"] == "mfu":
         low, high = percent(skus["low"]), percent_of_peak(skus["high"])
         clauses.append(tr("{low} to {high}: device variant unknown", low=low, high=high))
-    clauses += [*_hfu(run, rate), *_unlike_formula(rate)]
+    clauses += [*_hfu(run, rate), *_unlike_formula(rate), *_mfu_of_log(run)]
     return ScreenRow(tr("MFU"), of_tokens(run, percent_of_peak(mfu)), clauses)
 
 
@@ -268,6 +268,12 @@ def _printed_mfu(run: Run) -> ScreenRow | None:
     share = tr("the printed TFLOP/s over the peak {peak}", peak=three(of_device.peak))
     of_log = tr("the log prints {value}", value=percent(printed.median))
     return ScreenRow(tr("MFU"), percent_of_peak(of_device.value), [share, f"{of_log} {by_other}"])
+
+
+def _mfu_of_log(run: Run) -> list[str]:
+    """The MFU that the log prints; a warning names one that is by another peak."""
+    printed = None if run.device_mfu else run.printed.get("mfu")
+    return [tr("the log prints {value}", value=percent(printed.median))] if printed else []
 
 
 def _unlike_formula(rate: Mapping[str, Any]) -> list[str]:

@@ -41,6 +41,9 @@ SETTINGS = {
 # So many are named with their flags, so many by their flags alone; more are a model to name.
 MOST_NAMED, MOST_FLAGS = 2, 3
 SIZES = ("num_layers", "hidden_size")
+RECOMPUTE, ITS_VALUES = "--recompute", "none|selective|full"
+# Of so many flags the values fit too.
+FEW_FLAGS = 2
 # Sizes that a named model gives together.
 OF_MODEL = frozenset(ModelShape.__dataclass_fields__) - {"lora", "adapter_parameters"} | {"vocab_size"}
 
@@ -81,7 +84,7 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
     """The ``figures``, and each flag to pass for them."""
     flags = list(dict.fromkeys(_flags(run)))
     # Recomputation alone does not give an MFU.
-    names = tr(", ").join(dict.fromkeys([*figures, *([tr("HFU")] if "--recompute" in flags else [])]))
+    names = tr(", ").join(dict.fromkeys([*figures, *([tr("HFU")] if RECOMPUTE in flags else [])]))
     if 0 < len(settings := _settings(run)) <= MOST_NAMED:
         named = tr(", ").join(tr(SETTINGS[name]) for name in settings)
         return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]
@@ -91,6 +94,8 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
         return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"])]
     if flags == ["--peak-tflops"]:
         return [tr("{figures}: no peak of this device is known: pass --peak-tflops", figures=names)]
+    if RECOMPUTE in flags and len(flags) <= FEW_FLAGS:
+        flags[flags.index(RECOMPUTE)] = f"{RECOMPUTE} {ITS_VALUES}"
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
 
 
@@ -163,7 +168,7 @@ def _flags(run: Run) -> Iterator[str]:
     if run.analysis.computation.peak is None and counted:
         yield _flag_of_peak(run, notes)
     if "hfu_not_computed" in notes and counted:
-        yield "--recompute"
+        yield RECOMPUTE
 
 
 def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:

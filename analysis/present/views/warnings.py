@@ -87,6 +87,13 @@ def warning_sentences(run: Run) -> list[Sentence]:
     return [_sentence(note, run) for note in ranked_warnings(run)]
 
 
+def sentences_by_row(run: Run) -> tuple[list[Sentence], list[Sentence]]:
+    """As ``warning_sentences``: those that the first screen counts, and those of which another row speaks."""
+    own = own_notes(run)
+    others = [note for note in ranked_warnings(run) if note not in own]
+    return [_sentence(note, run) for note in own], [_sentence(note, run) for note in others]
+
+
 def _sentence(note: Note, run: Run) -> Sentence:
     mfu = run.analysis.rate("steady")["mfu"]
     if not mfu or _counts(note, run) != OF_MODEL:
@@ -163,13 +170,17 @@ def _is_shown(run: Run, *figures: str) -> bool:
     return any(rate[figure] is not None for rate in rates for figure in figures)
 
 
-def own_warnings(run: Run) -> list[str]:
-    """A clause for each warning of which no other row of the first screen speaks, ranked."""
+def own_notes(run: Run) -> list[Note]:
+    """The warnings of which no other row of the first screen speaks, ranked."""
     named = NAMED_ELSEWHERE | broken_by(run.checks)
     ranked = (note for note in ranked_warnings(run) if note.code not in named)
     unseen = (_of_no_rate, _of_no_peak, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
-    own = (note for note in ranked if not any(is_of(note, run) for is_of in unseen))
-    return list(dict.fromkeys(_clause(note) for note in own))
+    return [note for note in ranked if not any(is_of(note, run) for is_of in unseen)]
+
+
+def own_warnings(run: Run) -> list[str]:
+    """A clause for each warning of ``own_notes``."""
+    return list(dict.fromkeys(map(_clause, own_notes(run))))
 
 
 def warning_clauses(run: Run) -> list[str]:

@@ -184,7 +184,7 @@ def test_one_row_names_every_flag_that_is_missing(tmp_path):
 
 
 def test_several_trainings_are_the_first_warning(log, tmp_path):
-    log.write_text(log.read_text() + "".join(megatron_line(s, 1500.0) + "\n" for s in range(1, 21)))
+    log.write_text(log.read_text() + "".join(megatron_line(s, 1100.0) + "\n" for s in range(1, 21)))
     shown = screen(tmp_path, "--peak-tflops", "2000")
     assert re.search(r"warnings \d+: 2 separate runs in one file: split it", shown)
 

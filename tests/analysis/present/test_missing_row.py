@@ -251,3 +251,29 @@ def test_a_run_that_failed_without_a_save_says_so_and_has_nothing_to_resume_from
         shown = screen(tmp_path, text)
         assert ("no save in the log" in shown["goodput"]) == unsaved
         assert ("remaining" not in shown) == unsaved
+
+
+def test_where_few_flags_are_missing_that_of_recomputation_has_its_values(tmp_path):
+    text = (ROOT / "fixtures/torchtitan/llama3-8b-2d/run.log").read_text()
+    unknown = "".join(line for line in text.splitlines(keepends=True) if "activation checkpointing" not in line)
+    assert screen(tmp_path, unknown)["missing"].endswith(" --recompute none|selective|full")
+    several = "".join(f"{megatron_line(step)}\n" for step in range(1, 31))
+    assert screen(tmp_path, several)["missing"].endswith("--model --hw --recompute")
+
+
+def test_the_mfu_that_the_log_prints_is_in_the_row_of_ours(tmp_path):
+    text = (ROOT / "fixtures/torchtitan/llama3-8b-2d/run.log").read_text()
+    printed = re.findall(r"mfu: .*?([\d.]+)%", text)
+    assert printed
+    shown = screen(tmp_path, text)["MFU"]
+    assert re.search(rf"the log prints {float(printed[-1]):.0f}(\.\d)? %", shown), shown
+
+
+def test_the_number_of_warnings_is_that_of_their_section(tmp_path):
+    (tmp_path / "run.log").write_text("".join(f"{megatron_line(step, 20_000.0)}\n" for step in range(1, 31)))
+    shown = run_logparse("analyze", "run.log", "--hw", "910b", "-v", cwd=tmp_path, COLUMNS="300").stdout
+    found = re.search(r"^warnings +(\d+): ", shown, re.MULTILINE)
+    section = re.search(r"^warnings\n(.*?)\n\n", shown, re.MULTILINE | re.DOTALL)
+    assert (int(found[1]) if found else 0) == (section[1].count("\n! ") + 1 if section else 0)
+    why = shown.split("\nwhy rows are missing or doubtful\n")[1].split("\n\n")[0]
+    assert "[tokens_rate_not_computed]" in why
