@@ -150,7 +150,10 @@ def _copied_files(steps: pl.DataFrame) -> list[str]:
 
 def _holds(other: pl.DataFrame, mine: pl.DataFrame) -> bool:
     both = _shared(other, mine)
-    return len(both) > len(mine) / 2 and (_overlap(other, mine) or _are_same(both))
+    if len(both) <= len(mine) / 2:
+        return False
+    overlap = _overlap(other, mine)
+    return _share_of_same_times(both) >= NEARLY_ALL if overlap is None else overlap or _are_same(both)
 
 
 def _shared(other: pl.DataFrame, mine: pl.DataFrame) -> pl.DataFrame:
@@ -158,18 +161,27 @@ def _shared(other: pl.DataFrame, mine: pl.DataFrame) -> pl.DataFrame:
     return mine.join(other, on="step", suffix="_there", maintain_order="left")
 
 
-def _overlap(one: pl.DataFrame, other: pl.DataFrame) -> bool:
-    """Whether two spans of time overlap; without a clock they may."""
+def _overlap(one: pl.DataFrame, other: pl.DataFrame) -> bool | None:
+    """Whether two spans of time overlap; None without a clock."""
     stamp = pl.col("timestamp")
     (begin, end), (begun, ended) = (rows.select(stamp.min(), end=stamp.max()).row(0) for rows in (one, other))
-    return None in (begin, begun) or (begin <= ended and begun <= end)
+    return None if None in (begin, begun) else begin <= ended and begun <= end
+
+
+def _share_of_same_times(both: pl.DataFrame) -> float:
+    """In how many of the rows with a time it is that of another rank; 1 where no row has one."""
+    share = both.select(_same_time().mean()).item()
+    return 1.0 if share is None else float(share)
+
+
+def _same_time() -> pl.Expr:
+    mine, there = (pl.col(f"elapsed_time_per_iteration_ms{end}") for end in ("", "_there"))
+    return (mine - there).abs() <= pl.max_horizontal(RANKS_WITHIN * mine, pl.lit(RANKS_WITHIN_MS))
 
 
 def _are_same(both: pl.DataFrame) -> bool:
     """Whether two ranks of one job print such rows: nearly all with the same loss and the same time."""
-    mine, there = (pl.col(f"elapsed_time_per_iteration_ms{end}") for end in ("", "_there"))
-    same_time = (mine - there).abs() <= pl.max_horizontal(RANKS_WITHIN * mine, pl.lit(RANKS_WITHIN_MS))
-    share = both.select((same_time & (pl.col("loss") == pl.col("loss_there"))).fill_null(False).mean()).item()
+    share = both.select((_same_time() & (pl.col("loss") == pl.col("loss_there"))).fill_null(False).mean()).item()
     return len(both) > 1 and share is not None and share >= NEARLY_ALL
 
 
