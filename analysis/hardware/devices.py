@@ -146,6 +146,11 @@ def known_name(printed: str) -> str | None:
     return None
 
 
+def is_cpu(printed: object) -> bool:
+    """Whether what a log prints as its device is a CPU, which no row of the table is."""
+    return str(printed).casefold() == "cpu"
+
+
 def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak | None:
     """Give the peak for ``dtype`` (bf16, fp16, fp8 ...) on ``basis``, TFLOP/s; None if the table has none."""
     peak = _peak(device, dtype, basis)

@@ -12,7 +12,7 @@ from functools import cache
 
 import regex
 
-from analysis.hardware.devices import find_device
+from analysis.hardware.devices import find_device, is_cpu
 from analysis.model.parameters import count_parameters
 from analysis.model.same import same_kind, same_model
 from analysis.model.shape import ModelShape
@@ -142,7 +142,8 @@ def differences(row: Baseline, run: Achieved) -> tuple[str, ...]:
     """
     other = {
         "precision": row.precision is not None and row.precision != run.precision,
-        "device": None not in (row.device, run.device) and not _same_device(str(row.device), run.device),
+        "device": is_cpu(run.device)
+        or (None not in (row.device, run.device) and not _same_device(str(row.device), run.device)),
         "lora": row.lora != run.lora,
         "seq_length": not _near(row.seq_length, run.seq_length),
     }

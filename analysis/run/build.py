@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from analysis.hardware.devices import find_device, known_name
+from analysis.hardware.devices import find_device, is_cpu, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.model.shape import ROLLOUTS
@@ -111,7 +111,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation, completed)
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))
-    overheads = list_overheads(analysis, context, analysis.pauses, expected)
+    overheads = list_overheads(analysis, context, analysis.pauses, expected, log.format.fixed_evaluations)
     # In the mean of a whole training no pause can be seen.
     if is_withheld(checks, GOODPUT) or MEAN_OF_RUN in [note.code for note in notes]:
         analysis, overheads = without_goodput(analysis), ()
@@ -161,9 +161,9 @@ def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
     device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
     fact = run.context.facts.get("device_name")
     printed = None if fact is None else known_name(fact.value)
-    if fact is not None and printed is not None:
-        other = find_device(printed)
-        if other is not device and other.name not in device.members:
+    if fact is not None and (printed is not None or is_cpu(fact.value)):
+        other = find_device(printed) if printed else None
+        if other is None or (other is not device and other.name not in device.members):
             yield warning("hw_is_another_device", device=device.name, printed=fact.value, origin=fact.origin)
         return
     vendors = list(dict.fromkeys(vendor for vendor, _ in named))

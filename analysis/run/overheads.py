@@ -77,16 +77,17 @@ class _Time:
 
 
 def list_overheads(
-    analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations
+    analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations, fixed_evaluations: bool = False
 ) -> tuple[Overhead, ...]:
-    """Every loss that is known, the dearest first; empty where no row counts."""
+    """Every loss that is known, the dearest first; empty where no row counts. ``fixed_evaluations`` have no advice."""
     parts = dict(analysis.time_breakdown.select("part", "seconds").iter_rows())
     planned: Any = analysis.steps["train_steps"].max()
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), counted_devices(analysis), planned)
     if not time.useful:
         return ()
     gaps = describe_gaps(analysis.steps, pauses)
-    lost = (*_of_time(time, parts, pauses, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
+    marks = {"saves": pauses.saved, "evaluation": () if fixed_evaluations else pauses.evaluated}
+    lost = (*_of_time(time, parts, marks, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
     # What others reached is no cause, and comes last.
     has_nan = NAN in analysis.steps["excluded_reason"]
     return tuple(
@@ -97,13 +98,14 @@ def list_overheads(
     )
 
 
-def _of_time(time: _Time, parts: Mapping[str, float], pauses: Pauses, gaps: Note | None) -> Iterator[Overhead]:
+def _of_time(
+    time: _Time, parts: Mapping[str, float], marks: Mapping[str, Sequence[int]], gaps: Note | None
+) -> Iterator[Overhead]:
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
         # In the time of a line or between lines, the cause is the same.
         cause = part.removesuffix(BETWEEN)
         causes[cause] = causes.get(cause, 0.0) + seconds
-    marks = {"saves": pauses.saved, "evaluation": pauses.evaluated}
     for cause, seconds in causes.items():
         advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
         if cause == "not_explained":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import polars as pl
@@ -68,17 +68,27 @@ class Run:
         """Model, devices, when, how long and how far."""
         return title_of(self.log.sources, self.records["events"], self.analysis, self.context, self.notes)
 
-    @cached_property
+    @property
     def short(self) -> bool:
         """Whether the run is too short for a goodput, a plan or an interval: below 20 counted steps or 5 minutes."""
-        counted = self.steps.filter("counted")["iterations"].sum()
+        counted, seconds = self._length
+        return counted < FEWEST_STEPS or seconds < SHORTEST_SECONDS
+
+    @property
+    def few_steps(self) -> int | None:
+        """The counted steps, where they are too few; None where there are enough."""
+        counted = self._length[0]
+        return counted if counted < FEWEST_STEPS else None
+
+    @cached_property
+    def _length(self) -> tuple[int, float]:
+        """The counted steps and the seconds of the run; of a withheld duration no limit is known."""
+        counted = int(self.steps.filter("counted")["iterations"].sum())
         seconds = self.title.seconds or 0.0
         # Where no step has a time, the phases of the steps show how long the run is at least.
         if phases := next((note.fields for note in self.notes if note.code == "phases_without_total"), None):
             counted, seconds = phases["steps"], phases["seconds"]
-        if is_withheld(self.checks, GOODPUT):
-            return counted < FEWEST_STEPS
-        return counted < FEWEST_STEPS or seconds < SHORTEST_SECONDS
+        return counted, inf if is_withheld(self.checks, GOODPUT) else seconds
 
     @property
     def generates(self) -> bool:

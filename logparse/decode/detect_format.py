@@ -126,10 +126,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     where = some([source.name for source in sources], 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
-        remedy = tr(
-            "run `logparse diagnose` for the whole failure; for steps, pass the log of the rank that prints them "
-            "(often the last)"
-        )
+        remedy = tr("run `logparse diagnose` for the whole failure; if others printed steps, pass their logs")
         error = NoStepLineError(
             _with_cause(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
         )

@@ -118,6 +118,29 @@ DEVICE_SPELLINGS = (
             ),
         )
     ),
+    *(
+        Spelling("device", marker, pattern, source, sample)
+        for marker, pattern, source, sample in (
+            (
+                "ds_accelerator to cpu",
+                r"Setting ds_accelerator to (cpu)\b",
+                "DeepSpeed",
+                "[INFO] [real_accelerator.py:158:get_accelerator] Setting ds_accelerator to cpu (auto detect)",
+            ),
+            (
+                "device_target",
+                r"\bdevice_target['\"]?[:=] ?['\"]?(CPU)\b",
+                "MindFormers",
+                "'context': {'device_id': 0, 'device_target': 'CPU'},",
+            ),
+            (
+                "falling back to CPU",
+                r"No GPU/TPU found, falling back to (CPU)\b",
+                "JAX",
+                "WARNING:absl:No GPU/TPU found, falling back to CPU. (Set TF_CPP_MIN_LOG_LEVEL=0 for more info.)",
+            ),
+        )
+    ),
     Spelling("device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"),
 )
 DEVICE_MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in DEVICE_SPELLINGS))

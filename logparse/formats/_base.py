@@ -211,6 +211,8 @@ class LogFormat:
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
 
+    ``fixed_evaluations``: a benchmark's rules fix how often it evaluates.
+
     ``not_steps`` is a regex for what follows the head on lines that are of no step, such as evaluations.
     ``redrawn``: a line may be printed again, as a bar is; a line with the step of the previous one is dropped.
     ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
@@ -232,6 +234,7 @@ class LogFormat:
     rate_covers: Covers | None = field(default=None, kw_only=True)
     clock_of_epoch: bool = field(default=False, kw_only=True)
     trains_on: Data | None = field(default=None, kw_only=True)
+    fixed_evaluations: bool = field(default=False, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

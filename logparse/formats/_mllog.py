@@ -56,6 +56,12 @@ SENTENCES = (
         '"submission_platform"',
         r'"submission_platform", "value": "(?P<platform_nodes>\d+)x(?P<platform>[^"]+)',
     ),
+    # Some name the devices of a node too: 4xHOST9x4GB200.
+    SettingSentence(
+        "point",
+        '"submission_platform"',
+        r'"submission_platform", "value": "\d+x[\w-]+?[-x](?P<platform_devices>\d+)x?(?:NVIDIA |AMD )?(?:MI|[A-Z]{1,2})\d{3}',
+    ),
     _system("number_of_nodes"),
     _system("accelerators_per_node"),
 )
@@ -65,6 +71,7 @@ NAMES = (
     Name("num_nodes", "system:number_of_nodes"),
     Name("devices_per_node", "system:accelerators_per_node"),
     Name("num_nodes", "point:platform_nodes"),
+    Name("devices_per_node", "point:platform_devices"),
 )
 CHOICES = (
     Choice("devices_per_node", "8", {"point:platform": "(?:NVIDIA )?DGX (?:A100|H100|H200|B200)"}),

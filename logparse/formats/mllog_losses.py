@@ -10,6 +10,7 @@ FORMAT = LogFormat(
     name="mllog-losses",
     title="MLPerf training (:::MLLOG), losses alone",
     framework="MLPerf",
+    fixed_evaluations=True,
     pauses_inside=True,
     beneath=3,
     marker=('"key": "train_loss', '_stats", "value": {"train_loss'),

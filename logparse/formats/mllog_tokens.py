@@ -7,6 +7,7 @@ FORMAT = LogFormat(
     name="mllog-tokens",
     title="MLPerf training (:::MLLOG), by tokens",
     framework="MLPerf",
+    fixed_evaluations=True,
     pauses_inside=False,
     beneath=1,
     marker=('"train_step_timing": ',),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.flops import NOTHING, real_model_formula
 from analysis.hardware.devices import DevicePeak, nominal_peak
 from analysis.present.numbers import about, about_range, at_least, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
@@ -36,6 +37,8 @@ SAME_RUN = 0.003
 SAME_DEVICE = 2
 # Of a time with a range of this factor only the range is shown, and beyond the other factor none.
 WIDE_RANGE, NO_ESTIMATE = 3, 30
+# Stalls are many above this share of the rows.
+MANY_STALLS = 0.05
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
 
@@ -130,7 +133,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["rate"] != "steady":
         clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        clauses = [tr(_mean(run, with_stalls > rate["step_time_ms"]), time=step_time(with_stalls))]
+        clauses = [_mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls))]
     codes = {note.code for note in run.notes}
     if "counted_updates_skipped" in codes:
         clauses.append(tr("updates skipped"))
@@ -139,13 +142,16 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     return ScreenRow(tr("step time"), value, clauses)
 
 
-def _mean(run: Run, longer: bool) -> str:
-    """What the time of a step with stalls is: no mean where some steps trained nothing."""
+def _mean(run: Run, longer: bool, time: str) -> str:
+    """What the ``time`` of a step with stalls is, and how many stalls the median leaves out where they are many."""
     reasons = run.steps["excluded_reason"]
     if reasons.is_in([SKIPPED, NAN]).any():
-        return msg("median; {time} per useful step")
-    stalled = longer and (reasons == STALL).any()
-    return msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}")
+        return tr("median; mean including lost steps {time}", time=time)
+    stalls = int((reasons == STALL).sum())
+    if longer and stalls > MANY_STALLS * len(reasons):
+        return tr("median without {n} stalls, mean with them {time}", n=stalls, time=time)
+    stalled = longer and stalls
+    return tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)
 
 
 def _holds_pauses(run: Run) -> bool:
@@ -205,7 +211,7 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     clauses = [tr("per device by {formula}", formula=formula)]
     if how.quoted.layers:
         clauses = [tr("per device"), tr("{formula} with recomputation", formula=formula)]
-    clauses += _far_from_model(run)
+    clauses += _far_from_model(run, rate[TOKENS])
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
         clauses.append(_of_peak(share, how.peak))
@@ -214,13 +220,14 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
 
 
-def _far_from_model(run: Run) -> list[str]:
-    """How far the formula is from the real model, where that is too far to compare their TFLOP/s."""
+def _far_from_model(run: Run, tokens: float | None) -> list[str]:
+    """The TFLOP/s by the FLOPs of MFU, where the formula is too far from them to compare the two."""
     change = next((note.fields["change"] for note in run.notes if note.code == "formula_counts_other_work"), 0.0)
-    if abs(change) < FAR_FROM_MODEL:
+    how = run.analysis.computation
+    if abs(change) < FAR_FROM_MODEL or not tokens or not how.seq_length:
         return []
-    more, fewer = msg("{share} more FLOPs than the real model"), msg("{share} fewer FLOPs than the real model")
-    return [tr(more if change > 0 else fewer, share=percent(abs(change), 0))]
+    flops = how.flops_per_sample(how.seq_length, NOTHING, real_model_formula()) or 0.0
+    return [tr("{value} by the real model's FLOPs", value=three(tokens * flops / how.seq_length / 1e12))]
 
 
 def _of_peak(share: str, peak: DevicePeak) -> str:

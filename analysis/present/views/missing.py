@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.hardware.devices import is_cpu
 from analysis.model.catalogue import catalogued
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
@@ -60,17 +61,29 @@ def missing_clauses(run: Run) -> list[str]:
         return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
     if _known_rate(run)["step_time_ms"] is None and "rate_lacks_sizes" not in notes:
         return [_no_time(run)]
-    uncounted = [tr("MFU"), tr("computed MFU"), tr("HFU")] if any(code in notes for code in NOT_COUNTED) else []
+    without_mfu = _on_cpu(run) or any(code in notes for code in NOT_COUNTED)
+    uncounted = [tr("MFU"), tr("computed MFU"), tr("HFU")] if without_mfu else []
     if "layers_not_counted" in notes:
         uncounted = [tr("TFLOP/s"), *uncounted]
     given = [figure for figure in figures if figure not in uncounted]
     clauses = _with_flags(run, given) if given else []
     if never := [figure for figure in figures if figure in uncounted]:
-        layers = next(notes[code].fields["layers"] for code in NOT_COUNTED if code in notes)
-        figures_text = tr(", ").join(never)
         clauses = [*clauses[:-1], *(tr("{clause};", clause=clause) for clause in clauses[-1:])]
-        clauses.append(tr("{figures}: no formula counts {layers}", figures=figures_text, layers=tr(layers)))
+        clauses.append(_never(tr(", ").join(never), notes))
     return clauses
+
+
+def _on_cpu(run: Run) -> bool:
+    """Whether the log names a CPU, and no peak is given to divide by."""
+    return run.analysis.computation.peak is None and is_cpu(run.context.get("device_name"))
+
+
+def _never(figures: str, notes: Mapping[str, Note]) -> str:
+    """The ``figures`` that no flag gives, and why."""
+    layers = next((notes[code].fields["layers"] for code in NOT_COUNTED if code in notes), None)
+    if layers is None:
+        return tr("{figures}: not computed on a CPU", figures=figures)
+    return tr("{figures}: no formula counts {layers}", figures=figures, layers=tr(layers))
 
 
 def _no_time(run: Run) -> str:
@@ -164,7 +177,7 @@ def _flags(run: Run) -> Iterator[str]:
     yield from (flag for name in names if name not in OF_MODEL and (flag := flag_of(name)))
     if any(name in OF_MODEL for name in names):
         yield from _flags_of_model(run)
-    counted = not any(code in notes for code in NOT_COUNTED)
+    counted = not _on_cpu(run) and not any(code in notes for code in NOT_COUNTED)
     if run.analysis.computation.peak is None and counted:
         yield _flag_of_peak(run, notes)
     if "hfu_not_computed" in notes and counted:

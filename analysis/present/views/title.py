@@ -54,7 +54,8 @@ def _no_goodput(run: Run) -> str:
     if run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams:
         return ""
     if run.short:
-        return tr("short log, no goodput")
+        few = run.few_steps
+        return tr("short log, {n} counted steps: no goodput", n=few) if few else tr("short log, no goodput")
     return tr("no goodput for rollouts") if run.generates else ""
 
 
@@ -123,7 +124,7 @@ def _how_far(run: Run) -> str:
     if ending.state == "cut_off":
         return text if ended else tr("{text}, cut off or still running", text=text)
     if not ended:
-        return tr("{text}, ended", text=text)
+        return tr("{text}, stopped", text=text)
     if any(attempt.state in FAILED for attempt in ending.attempts):
         return tr("{text}, completed in attempt {n}", text=text, n=f"{ending.attempts_in_log:,}")
     return tr("{text}, completed", text=text)

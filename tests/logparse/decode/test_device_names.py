@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from analysis.hardware.devices import known_name
+from analysis.hardware.devices import is_cpu, known_name
 from logparse.decode.device_names import DEVICE_SPELLINGS, device_of
 
 
@@ -17,7 +17,7 @@ def test_a_sample_names_a_device(spelling):
     found = device_of(lines("noise", spelling.sample))
     assert found is not None
     assert found.line_number == 2
-    assert known_name(found.value) is not None or found.value.startswith("TPU v5 lite")
+    assert known_name(found.value) or is_cpu(found.value) or found.value.startswith("TPU v5 lite")
 
 
 @pytest.mark.parametrize(
