@@ -277,3 +277,26 @@ def test_the_number_of_warnings_is_that_of_their_section(tmp_path):
     assert (int(found[1]) if found else 0) == (section[1].count("\n! ") + 1 if section else 0)
     why = shown.split("\nwhy rows are missing or doubtful\n")[1].split("\n\n")[0]
     assert "[tokens_rate_not_computed]" in why
+
+
+def test_on_a_cpu_no_flag_is_asked_for_that_would_not_help(tmp_path):
+    on_cpu = "[INFO] [real_accelerator.py:158] Setting ds_accelerator to cpu (auto detect)"
+    text = "".join([arguments_dump(SETTINGS), f"{on_cpu}\n", *(f"{megatron_line(s)}\n" for s in range(1, 31))])
+    shown = screen(tmp_path, text)
+    assert shown["missing"] == "MFU: not computed on a CPU"
+    assert "compared" not in shown
+    assert "the log names cpu, not H100 SXM5" in screen(tmp_path, text, "--hw", "h100")["warnings"]
+
+
+def test_many_stalls_are_named_beside_the_median(tmp_path):
+    times = [1000.0 if step % 5 else 3000.0 for step in range(1, 61)]
+    text = f"{arguments_dump(SETTINGS)}\n" + "".join(f"{megatron_line(s, ms)}\n" for s, ms in enumerate(times, 1))
+    assert re.search(r"median without 1\d stalls, mean with them 1\.\d+ s", screen(tmp_path, text)["step time"])
+
+
+def test_a_formula_far_from_the_model_has_the_tflops_of_the_model_beside_it(tmp_path):
+    gated = SETTINGS | {"swiglu": True, "ffn_hidden_size": 22016, "padded_vocab_size": 256_000}
+    text = f"{arguments_dump(gated)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 31))
+    shown = screen(tmp_path, text, "--peak-tflops", "1000")
+    by_model = float(re.search(r"([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])[1].replace(",", ""))
+    assert by_model / 1000 == pytest.approx(float(shown["MFU"].split(" %")[0]) / 100, rel=0.01)

@@ -9,7 +9,7 @@ from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.views.overheads import inside_steps
 from analysis.present.words import words
-from analysis.run.overheads import PUBLISHED
+from analysis.run.overheads import PUBLISHED, list_overheads
 from logparse import analyze
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -59,6 +59,22 @@ def test_the_advice_leaves_at_least_two_saves_in_the_steps_asked_for(tmp_path):
     # 500 steps are asked for, and 3 saves of 200 s beside 61 s of work are too many even every 500 steps.
     advice = losses_of(tmp_path, log_with_saves(20, 200.0))["saves"].advice
     assert (advice.fields["now"], advice.fields["every"]) == (20, 200)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_evaluations_that_rules_fix_are_not_advised_against(tmp_path, fixed):
+    lines = log_with_saves(10, 10.0).replace("saving checkpoint at", "(min, max) time across ranks (ms): evaluate at")
+    evaluated = [
+        f" validation loss at iteration {line.split()[5]} | lm loss value: 2.0E+00 | lm loss PPL: 7.4E+00 |"
+        if "successfully saved" in line
+        else line
+        for line in lines.splitlines()
+    ]
+    (tmp_path / "run.log").write_text("\n".join(evaluated) + "\n")
+    run = analyze(tmp_path / "run.log")
+    found = list_overheads(run.analysis, run.context, run.analysis.pauses, run.expectations, fixed)
+    (evaluation,) = [loss for loss in found if loss.cause == "evaluation"]
+    assert (evaluation.advice is None) == fixed
 
 
 def test_cheap_saves_are_not_advised_against(tmp_path):

@@ -164,6 +164,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         MLPERF_STEP,
         {"world_size": 512, "num_nodes": 64, "device_name": "H100"},
     ),
+    "mlperf-devices-of-a-node": (
+        MLPERF.format("4xHOST9x4GB200"),
+        MLPERF_STEP,
+        {"num_nodes": 4, "world_size": 16, "device_name": "GB200"},
+    ),
     "mlperf-other": (
         MLPERF.format("4xG593-SD1"),
         MLPERF_STEP,
