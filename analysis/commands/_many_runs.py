@@ -84,7 +84,7 @@ class Printer:
         """The parts of each run; of several that one log holds each has a heading."""
         for n, run in enumerate(results, 1):
             line = f"{run.steps['line_number'][0]:,}"
-            heading = tr("run {n} of {of}, from line {line} on", n=n, of=len(results), line=line)
+            heading = tr("run {n} of {of}, steps from line {line} on", n=n, of=len(results), line=line)
             yield [*([Heading(heading)] if len(results) > 1 else []), *self._compose(run)]
 
     def many(self, results: Sequence[Run], asked: RunSelection, failed: Sequence[LogparseError]) -> None:

@@ -46,6 +46,7 @@ RANKED = (
         "clock_set_back",
     ),
     "clock_set_forward",
+    "number_type_assumed",
     *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
     *("pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
