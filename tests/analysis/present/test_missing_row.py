@@ -277,3 +277,31 @@ def test_the_number_of_warnings_is_that_of_their_section(tmp_path):
     assert (int(found[1]) if found else 0) == (section[1].count("\n! ") + 1 if section else 0)
     why = shown.split("\nwhy rows are missing or doubtful\n")[1].split("\n\n")[0]
     assert "[tokens_rate_not_computed]" in why
+
+
+TUNED = "Step {step} | loss:1.25 lr:2e-05 tokens_per_second_per_gpu:{rate} \n"
+
+
+def tuned(rates):
+    return "".join(TUNED.format(step=step, rate=rate) for step, rate in enumerate(rates, 1))
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"), [(12, "short log, no goodput"), (30, "no goodput without step times")], ids=["few", "enough"]
+)
+def test_a_run_without_step_times_says_why_there_is_no_goodput(tmp_path, lines, why):
+    (tmp_path / "run.log").write_text(tuned([400.5] * lines))
+    title = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout.splitlines()[1]
+    assert title == f"steps 1 to {lines} · {why}"
+
+
+@pytest.mark.parametrize(
+    ("rates", "clause"),
+    [
+        ([60.5, *[400.25, 650.25] * 9, 962.5], "printed by the log (median; 400 to 650 in 80 % of the lines)"),
+        ([60.5, *[400.5, 500.5] * 9, 962.5], "printed by the log (median)"),
+        ([60.5, *[400.5, 600.5] * 3], "printed by the log (median)"),
+    ],
+)
+def test_printed_rates_that_spread_show_how_far(tmp_path, rates, clause):
+    assert screen(tmp_path, tuned(rates))["throughput"].endswith(clause)
