@@ -71,7 +71,7 @@ class Formula:
 
     def missing(self, shape: ModelShape) -> tuple[str, ...]:
         """Glossary names of the sizes this formula needs and ``shape`` does not know."""
-        return shape.missing((*self.needs(shape), *(("adapter_parameters",) if shape.lora else ())))
+        return shape.missing(self.needs(shape))
 
     def not_counted(self, shape: ModelShape) -> str | None:
         """What ``shape`` has that this formula would have to count and cannot; None where it can.
@@ -85,12 +85,12 @@ class Formula:
     def terms_per_token(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:
         """Model FLOPs per token by term, at ``seq_length`` tokens; None where a size or a part is not known."""
         dense = self._dense_terms(shape, seq_length)
-        if dense is None or shape.adapter_parameters is None:
+        if dense is None or not has_frozen_weights(shape):
             return dense
         return {name: flops * self.passes(name, shape) * FORWARD_SHARE for name, flops in dense.items()}
 
     def _dense_terms(self, shape: ModelShape, seq_length: int) -> Mapping[str, float] | None:
-        """The same as if no weight were frozen; adapters are a term of their own."""
+        """The same as if no weight were frozen; adapters are a term of their own, where their size is known."""
         if self.missing(shape) or self.not_counted(shape):
             return None
         terms, trained = self.terms(shape, seq_length), shape.adapter_parameters
@@ -98,7 +98,7 @@ class Formula:
 
     def passes(self, term: str, shape: ModelShape) -> int:
         """Passes of ``term``, forward and backward: 3, and 2 where its weights are frozen."""
-        frozen = shape.adapter_parameters is not None and term not in (*self.selective, ADAPTERS)
+        frozen = has_frozen_weights(shape) and term not in (*self.selective, ADAPTERS)
         return 2 if frozen else 3
 
     def written(self, term: str, shape: ModelShape) -> str:
@@ -176,6 +176,11 @@ class Formula:
     def quoted_part(self, recompute: Recomputation) -> Recomputation:
         """The same of layers of which a share is recomputed whole; parts of the others are never quoted."""
         return recompute.whole if self.quotes_recompute else WORDS["none"]
+
+
+def has_frozen_weights(shape: ModelShape) -> bool:
+    """Whether adapters alone are trained, of known size or not."""
+    return bool(shape.lora) or shape.adapter_parameters is not None
 
 
 def sizes(shape: ModelShape, *names: str) -> tuple[int, ...]:

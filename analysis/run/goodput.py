@@ -18,6 +18,7 @@ import polars as pl
 
 from analysis.run.baseline_step_time import with_baseline
 from analysis.run.exclusion_reasons import REPLAYED
+from analysis.run.first_rows import time_first_rows
 from analysis.run.frame_filters import in_order, only
 from analysis.run.useful_time import PRICED_BY, value_rows
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
@@ -124,7 +125,8 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     A step that a later start did again was lost: it is productive when it was done for good.
     """
-    read = with_baseline(steps).select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
+    timed = time_first_rows(with_baseline(steps), events)
+    read = timed.select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
     again = read.with_columns(
         replayed=pl.lit(value=False), replayed_steps=pl.lit(0), excluded_reason=_unless_replayed()
     )

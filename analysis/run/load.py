@@ -73,7 +73,7 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
     printed = {name: fact for name, fact in build().facts.items() if fact.origin.kind == "log"}
     given, notes = without_other_model(how.given, printed)
     context = build(given.layers, weaker=given.weaker)
-    if more := {**sizes_of_rates(log.steps, context), **_shape_of_name(context)}:
+    if more := {**sizes_of_rates(log.steps, context, log.settings), **_shape_of_name(context)}:
         context = build(given.layers, weaker={**more, **given.weaker})
     context = replace(context, notes=(*notes, *context.notes))
     changes = build_changes(context, log.settings, log.format, several, log.steps)

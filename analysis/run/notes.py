@@ -173,6 +173,8 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     yield from _unprinted_ramp(result.steps, context)
     if how.shape.adapter_parameters is not None:
         yield info("adapters_trained", n=how.shape.adapter_parameters)
+    elif how.shape.lora:
+        yield info("adapters_not_counted")
     if context.get("packed_documents"):
         yield info("samples_are_windows")
     if context.get("variable_seq_lengths"):

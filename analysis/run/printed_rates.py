@@ -20,6 +20,10 @@ COUNTED, ALL, WHOLE = "counted rows", "all rows", "whole run"
 SUMMARY = "summary"
 
 
+# Rates spread if 80 % of the lines are further apart than this, of at least so many.
+APART, LINES = 1.5, 10
+
+
 @dataclass(frozen=True)
 class LoggedRate:
     """The ``median`` of a rate over ``n`` rows, as the log prints it; ``covers`` says which rows these are."""
@@ -45,6 +49,15 @@ def printed_rates(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> 
     return printed | {
         name: rate for name, rate in whole.items() if name not in printed or printed[name].median == rate.median
     }
+
+
+def spread_of(name: str, steps: pl.DataFrame) -> tuple[float, float] | None:
+    """Between what 80 % of the lines print the rate ``name``; None where that is close together or lines are few."""
+    column = PREFIX + name
+    counted = steps.filter("counted")[column].drop_nulls()
+    values = counted if len(counted) else steps[column].drop_nulls()
+    low, high = values.quantile(0.1, "nearest"), values.quantile(0.9, "nearest")
+    return (low, high) if len(values) >= LINES and low and high and high > APART * low else None
 
 
 def _of_whole_run(settings: pl.DataFrame) -> dict[str, LoggedRate]:

@@ -14,6 +14,7 @@ from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
 from analysis.model.shape import ROLLOUTS
 from analysis.run.device_mfu import DeviceMfu, mfu_of_device
+from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.expectations import Expectations
 from analysis.run.overheads import Overhead
 from analysis.run.printed_rates import LoggedRate, printed_rates
@@ -89,6 +90,11 @@ class Run:
         if phases := next((note.fields for note in self.notes if note.code == "phases_without_total"), None):
             counted, seconds = phases["steps"], phases["seconds"]
         return counted, inf if is_withheld(self.checks, GOODPUT) else seconds
+
+    @property
+    def has_few_steps(self) -> bool:
+        """Whether the run is short by its steps alone, whatever their times."""
+        return bool(self.steps.filter(OF_THE_RUN)["iterations"].sum() < FEWEST_STEPS)
 
     @property
     def generates(self) -> bool:

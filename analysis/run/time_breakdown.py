@@ -26,6 +26,7 @@ from analysis.run.exclusion_reasons import (
     STALL,
     WARM_UP,
 )
+from analysis.run.first_rows import time_first_rows
 from analysis.run.frame_filters import only, starts_of
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import (
@@ -83,9 +84,10 @@ def break_down_time(
     No part is below 0. Empty where no row counts, because then the time of a step is unknown. ``clock`` and
     ``priced``, the ``value_rows`` of ``steps``, are those that the caller has at hand.
     """
-    rows = value_rows(steps) if priced is None else priced
-    in_lines = float(rows["time_ms"].sum()) / 1000
     wall = (clock or read_clock(steps, events)).seconds
+    known = steps if wall is None else time_first_rows(steps, events)
+    rows = value_rows(known) if priced is None or known is not steps else priced
+    in_lines = float(rows["time_ms"].sum()) / 1000
     parts = _inside(rows, pauses)
     at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
     total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
@@ -97,7 +99,7 @@ def break_down_time(
         parts |= fitted
         # Steps whose time is not printed were done all the same, in what is left.
         room = total - in_lines - sum(outside.values())
-        parts[USEFUL] += min(max(room, 0.0), untimed_seconds(steps))
+        parts[USEFUL] += min(max(room, 0.0), untimed_seconds(known))
     if parts:
         _add(parts, [at_end])
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)

@@ -22,7 +22,7 @@ from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, NAN, SKIPPED, STALL
-from analysis.run.printed_rates import WHOLE, LoggedRate
+from analysis.run.printed_rates import WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from logparse.language import msg, tr
@@ -190,14 +190,18 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
     """The first rate that the log prints; None where it prints none."""
     for name, text in PRINTED_RATES.items():
         if rate := run.printed.get(name):
-            return ScreenRow(tr("throughput"), "", [tr(text, n=three(rate.median)), _of_log(rate)])
+            spread = None if rate.covers == WHOLE else spread_of(name, run.steps)
+            return ScreenRow(tr("throughput"), "", [tr(text, n=three(rate.median)), _of_log(rate, spread)])
     return None
 
 
-def _of_log(rate: LoggedRate) -> str:
-    """That the log prints a figure, and what it is of; of several values the median is shown."""
+def _of_log(rate: LoggedRate, spread: tuple[float, float] | None = None) -> str:
+    """That the log prints a figure, and what it is of; of several values the median is shown, and a wide ``spread``."""
     if rate.covers == WHOLE:
         return tr("printed by the log for the whole run")
+    if spread:
+        low, high = map(three, spread)
+        return tr("printed by the log (median; {low} to {high} in 80 % of the lines)", low=low, high=high)
     return tr("printed by the log (median)") if rate.n > 1 else tr("printed by the log")
 
 

@@ -50,13 +50,16 @@ def _extent(run: Run) -> list[str]:
 
 
 def _no_goodput(run: Run) -> str:
-    """Why a run has none, where that is of its kind or length; of missing step times another row speaks."""
-    if run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams:
+    """Why a run with steps has none."""
+    if run.steps.is_empty():
         return ""
-    if run.short:
-        few = run.few_steps
+    untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
+    if run.has_few_steps if untimed else run.short:
+        few = None if untimed else run.few_steps
         return tr("short log, {n} counted steps: no goodput", n=few) if few else tr("short log, no goodput")
-    return tr("no goodput for rollouts") if run.generates else ""
+    if run.generates:
+        return tr("no goodput for rollouts")
+    return tr("no goodput without step times") if untimed else ""
 
 
 def of_tokens(run: Run, figure: str) -> str:

@@ -242,11 +242,16 @@ def test_a_frozen_weight_counts_four_and_an_adapter_six():
     assert FORMULAS["palm"].model_flops_per_token(ADAPTED, 4096) == pytest.approx(
         4 * 6_738_415_616 + 6 * 4_194_304 + CORE
     )
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_adapters_of_unknown_size_are_left_out(name, recompute):
+    """Each adapter parameter is 6 FLOPs, 8 where its forward pass is done again."""
     unknown = replace(ADAPTED, adapter_parameters=None)
-    assert (FORMULAS["palm"].missing(unknown), FORMULAS["palm"].terms_per_token(unknown, 4096)) == (
-        ("adapter_parameters",),
-        None,
-    )
+    known, without = (FORMULAS[name].hardware_flops_per_token(s, 4096, recompute) for s in (ADAPTED, unknown))
+    assert FORMULAS[name].missing(unknown) == ()
+    assert known - without == pytest.approx((8 if recompute == "full" else 6) * 4_194_304, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", FORMULAS)

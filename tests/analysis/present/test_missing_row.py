@@ -300,3 +300,31 @@ def test_a_formula_far_from_the_model_has_the_tflops_of_the_model_beside_it(tmp_
     shown = screen(tmp_path, text, "--peak-tflops", "1000")
     by_model = float(re.search(r"([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])[1].replace(",", ""))
     assert by_model / 1000 == pytest.approx(float(shown["MFU"].split(" %")[0]) / 100, rel=0.01)
+
+
+TUNED = "Step {step} | loss:1.25 lr:2e-05 tokens_per_second_per_gpu:{rate} \n"
+
+
+def tuned(rates):
+    return "".join(TUNED.format(step=step, rate=rate) for step, rate in enumerate(rates, 1))
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"), [(12, "short log, no goodput"), (30, "no goodput without step times")], ids=["few", "enough"]
+)
+def test_a_run_without_step_times_says_why_there_is_no_goodput(tmp_path, lines, why):
+    (tmp_path / "run.log").write_text(tuned([400.5] * lines))
+    title = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout.splitlines()[1]
+    assert title == f"steps 1 to {lines} · {why}"
+
+
+@pytest.mark.parametrize(
+    ("rates", "clause"),
+    [
+        ([60.5, *[400.25, 650.25] * 9, 962.5], "printed by the log (median; 400 to 650 in 80 % of the lines)"),
+        ([60.5, *[400.5, 500.5] * 9, 962.5], "printed by the log (median)"),
+        ([60.5, *[400.5, 600.5] * 3], "printed by the log (median)"),
+    ],
+)
+def test_printed_rates_that_spread_show_how_far(tmp_path, rates, clause):
+    assert screen(tmp_path, tuned(rates))["throughput"].endswith(clause)

@@ -226,10 +226,6 @@ def test_a_log_without_times_is_told():
 @pytest.mark.parametrize(
     ("facts", "note"),
     [
-        (
-            {"lora": True},
-            warning("flops_rate_not_computed", formula="ascendspeed", unknown=unknown(["adapter_parameters"])),
-        ),
         ({"variable_seq_lengths": True}, warning("lengths_vary")),
         (
             # Without the stages of the pipeline 2 layers may be all or few. MFU is 592.50 / 1000.
@@ -248,6 +244,10 @@ def test_settings_that_bend_the_numbers_are_told(facts, note):
     assert warnings(run(GOLDEN | facts, peak)) == [note]
     off = dict.fromkeys(facts, False) | {"recompute": "none"}
     assert run(GOLDEN | off, peak).notes == ()
+
+
+def test_adapters_that_are_left_out_are_named():
+    assert info("adapters_not_counted") in run(GOLDEN | {"lora": True}).notes
 
 
 def test_an_empty_frame_is_analyzed_without_a_crash():

@@ -93,6 +93,36 @@ def test_a_restart_is_a_gap_then_a_start_up_then_steps_done_again():
     )
 
 
+@pytest.mark.parametrize(
+    ("set_up", "useful", "start_up"),
+    [(30.0, 80.0, 30.0), (0.0, 80.0, 0.0), (-8.0, 72.0, 0.0)],
+    ids=["set-up", "none", "less than ten steps"],
+)
+def test_the_steps_of_a_first_row_without_a_time_are_no_start_up(set_up, useful, start_up):
+    """A line every 10 steps of 1 s; the times of all but the first line follow from the stamps."""
+    found = events((1, "training starts", None, BEGIN))
+    ends = [set_up + 10 * n for n in range(1, 9)]
+    steps = rows([*range(10, 81, 10)], step_time_ms=[None, *[1000.0] * 7], timestamp=stamps(*ends))
+    parts = parts_of(time_breakdown(steps, found))
+    assert (parts[USEFUL], parts.get(START_UP, 0.0)) == pytest.approx((useful, start_up))
+    assert parts["not_explained"] == pytest.approx(0.0)
+
+
+def test_the_first_row_of_a_restart_without_a_time_holds_steps_too():
+    """Steps 1 to 30 end at 30 s; the next process begins at 100 s and prints step 40 at 115 s, 5 s after its set-up."""
+    found = events((1, "process starts", None, BEGIN), (35, "process starts", None, BEGIN + timedelta(seconds=100)))
+    found = pl.concat([found, events((36, "checkpoint loaded", 30, None))])
+    ends = [10, 20, 30, 115, 125, 135]
+    times = [None, 1000.0, 1000.0, None, 1000.0, 1000.0]
+    starts = pl.DataFrame({"source": ["a.log"], "line_number": [35]}, schema=no_starts().schema)
+    traced = trace_starts(
+        number_starts(rows([*range(10, 61, 10)], step_time_ms=times, timestamp=stamps(*ends)), starts), found, None
+    )
+    marked = as_computed(select_rows(traced, NO_PAUSES, RowRules()))
+    parts = parts_of(break_down_time(marked, found, NO_PAUSES))
+    assert parts == pytest.approx({USEFUL: 60.0, START_UP: 5.0, RESTARTS: 70.0, "not_explained": 0.0})
+
+
 def test_steps_done_again_in_a_row_with_new_ones_are_its_share():
     """Steps of 1 s: 1 to 7 line by line, again from 1 every third. 1 to 6, and 7 of the row of 7 to 9, are lost.
 

@@ -57,3 +57,38 @@ def test_steps_per_second_and_counted_tokens_give_the_number_of_devices():
     )
     assert sizes(rows, tokens_per_step=4_194_304) == {"world_size": 8}
     assert sizes(rows) == {}
+
+
+def summary(samples, rate, line=9):
+    names = ["logged_samples_per_second", "logged_steps_per_second"]
+    columns = {"source": ["a.log"] * 2, "line_number": [line] * 2, "kind": ["summary"] * 2}
+    return pl.DataFrame({**columns, "name": names, "value": [samples, rate]})
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "batch"),
+    [
+        ("387.493", "96.873", 4),
+        ("18.2", "1.1", None),  # 16.5, and 1.1 may be 1.15
+        ("387.9", "96.873", None),  # 4.004
+        ("2.1", "0.3", None),  # 7, but between 5.9 and 8.6
+        ("0.0", "0.0", None),
+        ("many", "96.873", None),
+    ],
+)
+def test_two_rates_of_the_whole_run_give_the_batch(samples, rate, batch):
+    rows = steps(step=[50, 100], epoch=[0.5, 1.0])
+    found = sizes_of_rates(rows, known(), summary(samples, rate))
+    assert {name: fact.value for name, fact in found.items()} == ({"global_batch_size": batch} if batch else {})
+    assert sizes_of_rates(rows, known(global_batch_size=8), summary(samples, rate)) == {}
+
+
+def test_samples_of_short_epochs_may_not_fill_their_last_batch():
+    """7 samples in one step of a batch of 8, 100 times."""
+    rows = steps(step=[50, 100], epoch=[50.0, 100.0])
+    assert sizes_of_rates(rows, known(), summary("70.000", "10.000")) == {}
+
+
+def test_trainings_that_disagree_give_no_batch():
+    two = pl.concat([summary("40.000", "10.000"), summary("80.000", "10.000", line=99)])
+    assert sizes_of_rates(steps(step=[100]), known(), two) == {}
