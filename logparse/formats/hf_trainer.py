@@ -126,6 +126,10 @@ FORMAT = LogFormat(
         SettingSentence(
             "launch", "local_world_size: ", r"rank: -?\d+, local_rank: -?\d+, world_size: (?P<world_size>\d+),"
         ),
+        # Accelerate's, where the user gave no number.
+        SettingSentence(
+            "launch", "`--num_processes` was set", r"`--num_processes` was set to a value of `(?P<num_processes>\d+)`"
+        ),
         # Unsloth's banner.
         SettingSentence("unsloth", "Num GPUs", r"==  +Unsloth .* \| +Num GPUs(?: used)? = (?P<unsloth_gpus>\d+)"),
         SettingSentence("unsloth", "Batch size per device = ", r"Batch size per device = (?P<unsloth_batch>\d+)"),
@@ -153,6 +157,7 @@ FORMAT = LogFormat(
     names=(
         *HF_NAMES,
         Name("world_size", "launch:world_size"),
+        Name("world_size", "launch:num_processes"),
         Name("world_size", "unsloth:unsloth_gpus"),
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("micro_batch_size", "unsloth:unsloth_batch"),

@@ -159,6 +159,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "deepspeed-chat": (CHAT, DEEPSPEED_STEP, {"seq_length": 512, "micro_batch_size": 8}),
     # Its samples are pairs of answers.
     "deepspeed-chat-reward": (CHAT + " --num_padding_at_beginning 1", DEEPSPEED_STEP, {"seq_length": None}),
+    "accelerate": (
+        "\t`--num_processes` was set to a value of `3`",
+        "{{'loss': 1.25, 'learning_rate': 1e-05, 'epoch': 0.{n}}}\n {n}0%|#   | {n}/10 [00:0{n}<00:09,  1.00s/it]",
+        {"world_size": 3},
+    ),
     "mlperf-dgx": (
         MLPERF.format("64xNVIDIA DGX H100"),
         MLPERF_STEP,
