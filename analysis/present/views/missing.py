@@ -13,6 +13,7 @@ from analysis.model.catalogue import catalogued
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.words import word
+from analysis.run.other_model import contradicted
 from analysis.run.run import Run
 from analysis.run.self_checks import RATES, is_withheld
 from logparse.findings import Note
@@ -192,9 +193,10 @@ def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
 
 
 def _flags_of_model(run: Run) -> list[str]:
-    """The flag with the name of the model, where the title has one of the catalogue; else those of few settings."""
+    """The flag with the name of the model, if the catalogue has it with the sizes of the log; else those of settings."""
     names = run.title.models or [run.title.printed_model or ""]
-    if len(names) == 1 and catalogued(names[0]):
+    model = catalogued(names[0]) if len(names) == 1 else None
+    if model and not contradicted(model.quantities(), run.context.values()):
         return [f"--model {names[0]}"]
     # A model of the catalogue that happens to be named would give the settings of another one.
     flags = [_flag_of_setting(name) for name in _settings(run)]

@@ -300,3 +300,14 @@ def test_a_formula_far_from_the_model_has_the_tflops_of_the_model_beside_it(tmp_
     shown = screen(tmp_path, text, "--peak-tflops", "1000")
     by_model = float(re.search(r"([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])[1].replace(",", ""))
     assert by_model / 1000 == pytest.approx(float(shown["MFU"].split(" %")[0]) / 100, rel=0.01)
+
+
+def test_a_model_that_the_log_names_is_asked_for_only_with_the_sizes_of_the_log(tmp_path):
+    text = (ROOT / "fixtures/mindformers/family-a-sink/run.log").read_text()
+    assert "--model llama_7b" in screen(tmp_path, text)["missing"]
+    other = text.replace("'num_layers': 32", "'num_layers': 2")
+    assert other != text
+    shown = screen(tmp_path, other, "--hw", "910b3")["missing"]
+    assert shown == "MFU: KV heads, FFN width not in the log: pass --num-query-groups --ffn-hidden-size"
+    sizes = ("--num-query-groups", "32", "--ffn-hidden-size", "11008")
+    assert "MFU" in screen(tmp_path, other, "--hw", "910b3", *sizes)
