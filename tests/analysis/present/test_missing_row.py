@@ -209,6 +209,12 @@ def test_a_model_that_was_given_keeps_its_name_and_needs_no_owner(tmp_path):
     assert "opt-1.3b" not in shown.splitlines()[0]
 
 
+def test_a_model_of_a_common_shape_has_the_name_that_the_log_prints(tmp_path):
+    text = (ROOT / "fixtures/mindformers/family-b-llama2-7b/run.log").read_text()
+    (tmp_path / "run.log").write_text(text.replace("Model is: llama2_7b", "Model is: codellama_7b"))
+    assert run_logparse("analyze", "run.log", cwd=tmp_path).stdout.startswith("codellama-7b on 8 devices")
+
+
 @pytest.mark.parametrize("counted", ["mfu", "hfu"])
 def test_a_printed_rate_of_the_real_model_is_known_without_a_device(tmp_path, counted):
     text = steps(swiglu=True, ffn_hidden_size=16384)
