@@ -317,3 +317,27 @@ def test_a_model_that_the_log_names_is_asked_for_only_with_the_sizes_of_the_log(
     assert shown == "MFU: KV heads, FFN width not in the log: pass --num-query-groups --ffn-hidden-size"
     sizes = ("--num-query-groups", "32", "--ffn-hidden-size", "11008")
     assert "MFU" in screen(tmp_path, other, "--hw", "910b3", *sizes)
+
+
+OWN_SIZES = ("--num-layers", "31", "--hidden-size", "6144", "--vocab-size", "256000")
+JOB = ("--world-size", "64", "--seq-length", "4096", "--hw", "h100", "--recompute", "none")
+
+
+def test_of_a_model_that_flags_describe_the_flags_that_are_still_missing_are_asked_for(tmp_path):
+    text = "".join(f"{megatron_line(step)}\n" for step in range(1, 31))
+    shown = screen(tmp_path, text, *OWN_SIZES)["missing"]
+    assert "--model" not in shown
+    assert "--world-size" in shown
+    asked = re.findall(r"--(?!no-)[a-z-]+", screen(tmp_path, text, *OWN_SIZES, *JOB)["missing"])
+    # The size of a head follows from the number of heads.
+    assert sorted(asked) == ["--ffn-hidden-size", "--gated-linear-unit", "--num-attention-heads", "--num-query-groups"]
+    assert set(asked) <= set(re.findall(r"--(?!no-)[a-z-]+", shown))
+    values = ("--no-gated-linear-unit", "--num-attention-heads=48", "--num-query-groups=8", "--ffn-hidden-size=24576")
+    assert "MFU" in screen(tmp_path, text, *OWN_SIZES, *JOB, *values)
+
+
+def test_of_sizes_that_no_known_model_has_the_log_may_print_them(tmp_path):
+    text = without(steps(num_layers=31), "num_query_groups", "group_query_attention", "swiglu", "num_attention_heads")
+    shown = screen(tmp_path, without(text, "kv_channels", "ffn_hidden_size"), "--hw", "910b3")["missing"]
+    assert "--model" not in shown
+    assert "--num-attention-heads --num-query-groups" in shown
