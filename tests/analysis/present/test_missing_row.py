@@ -211,8 +211,11 @@ def test_a_model_that_was_given_keeps_its_name_and_needs_no_owner(tmp_path):
 
 def test_a_model_of_a_common_shape_has_the_name_that_the_log_prints(tmp_path):
     text = (ROOT / "fixtures/mindformers/family-b-llama2-7b/run.log").read_text()
-    (tmp_path / "run.log").write_text(text.replace("Model is: llama2_7b", "Model is: codellama_7b"))
-    assert run_logparse("analyze", "run.log", cwd=tmp_path).stdout.startswith("codellama-7b on 8 devices")
+    for vocabulary, title in ((32016, "codellama-7b"), (32000, "codellama_7b")):
+        named = text.replace("Model is: llama2_7b", "Model is: codellama_7b").replace("32000", str(vocabulary))
+        (tmp_path / "run.log").write_text(named)
+        # As the log spells it where another vocabulary makes it another model.
+        assert run_logparse("analyze", "run.log", cwd=tmp_path).stdout.startswith(f"{title} on 8 devices")
 
 
 @pytest.mark.parametrize("counted", ["mfu", "hfu"])
