@@ -47,4 +47,9 @@ def models_of(shape: ModelShape) -> tuple[Model, ...]:
     None whose shape is common: GPT-2, OPT, Pythia and MPT share theirs.
     """
     own = (model for model in all_models() if not model.common_shape)
-    return tuple(m for m in own if same_model(replace(m.shape, padded_vocab_size=m.vocab_size), shape))
+    return tuple(model for model in own if has_shape(model, shape))
+
+
+def has_shape(model: Model, shape: ModelShape) -> bool:
+    """Whether the named ``model`` has ``shape``, as far as it is known."""
+    return same_model(replace(model.shape, padded_vocab_size=model.vocab_size), shape)

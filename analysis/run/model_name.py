@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analysis.model.catalogue import catalogued
-from analysis.model.same import models_of, same_model
+from analysis.model.same import has_shape, models_of, same_model
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 
@@ -23,6 +23,10 @@ def names_of_model(analysis: Analysis, context: RunContext, sources: Sequence[st
     # With flags that change its sizes it is another model.
     if given and same_model(given.shape, shape):
         return [given.name]
+    printed = catalogued(str(context.get("model_name")))
+    # Its shape does not name it: Code Llama has that of Llama 2.
+    if printed and printed.common_shape and has_shape(printed, shape):
+        return [printed.name]
     named = [model.name for model in models_of(shape)]
     text = " ".join((*sources, str(context.get("model_name")))).lower()
     names = [name for name in named if name in text] or named

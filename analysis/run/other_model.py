@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from logparse.context.given import Given
 from logparse.context.run_context import Fact
@@ -14,6 +15,11 @@ from logparse.findings import Note, warning
 
 # Sizes by which two models differ beyond doubt. Vocabularies are padded, and other sizes can be derived.
 SIZES = ("num_layers", "hidden_size", "num_attention_heads")
+
+
+def contradicted(sizes: Mapping[str, Any], printed: Mapping[str, Any]) -> bool:
+    """Whether a model of these ``sizes`` is another than that of the ``printed`` ones, as far as both are known."""
+    return any(printed.get(name) is not None and sizes.get(name, printed[name]) != printed[name] for name in SIZES)
 
 
 def without_other_model(given: Given, printed: Mapping[str, Fact]) -> tuple[Given, list[Note]]:

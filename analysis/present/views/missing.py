@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from analysis.flops import real_model_formula
 from analysis.hardware.devices import is_cpu
 from analysis.model.catalogue import catalogued
+from analysis.model.same import models_of
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.words import word
+from analysis.run.other_model import contradicted
 from analysis.run.run import Run
 from analysis.run.self_checks import RATES, is_withheld
 from logparse.findings import Note
@@ -41,6 +44,8 @@ SETTINGS = {
 }
 # So many are named with their flags, so many by their flags alone; more are a model to name.
 MOST_NAMED, MOST_FLAGS = 2, 3
+# So many of the flags of a model that no name gives fit on the screen.
+MOST_OF_MODEL = 6
 SIZES = ("num_layers", "hidden_size")
 RECOMPUTE, ITS_VALUES = "--recompute", "none|selective|full"
 # Of so many flags the values fit too.
@@ -115,9 +120,8 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
 def _settings(run: Run) -> list[str]:
     """The settings that are all that is unknown of a model whose sizes are known; empty where more is, or too many."""
     shape = run.analysis.computation.shape
-    names = [name for note in run.notes if note.code in UNKNOWN for name in _unknown(note)]
     known = all(getattr(shape, name) is not None for name in SIZES)
-    found = list(dict.fromkeys(names))
+    found = _unknown_names(run)
     return found if known and len(found) <= MOST_FLAGS and all(name in SETTINGS for name in found) else []
 
 
@@ -171,7 +175,7 @@ def _flags(run: Run) -> Iterator[str]:
     notes = {note.code: note for note in run.notes}
     if sizes := notes.get("rate_lacks_sizes"):
         yield from sizes.fields["flags"]
-    names = [name for code in UNKNOWN if code in notes for name in _unknown(notes[code])]
+    names = _unknown_names(run)
     if run.generates:
         names = [name for name in names if name != "seq_length"]
     yield from (flag for name in names if name not in OF_MODEL and (flag := flag_of(name)))
@@ -192,13 +196,28 @@ def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
 
 
 def _flags_of_model(run: Run) -> list[str]:
-    """The flag with the name of the model, where the title has one of the catalogue; else those of few settings."""
+    """The flag with the name of the model, if the catalogue has it with the sizes of the log; else those of settings.
+
+    A model of the catalogue that happens to be named would give the settings of another one.
+    """
     names = run.title.models or [run.title.printed_model or ""]
-    if len(names) == 1 and catalogued(names[0]):
+    model = catalogued(names[0]) if len(names) == 1 else None
+    if model and not contradicted(model.quantities(), run.context.values()):
         return [f"--model {names[0]}"]
-    # A model of the catalogue that happens to be named would give the settings of another one.
+    if _has_own_sizes(run):
+        names = [name for name in _unknown_names(run) if name in OF_MODEL]
+        return list(dict.fromkeys(_flag_of_setting(name) or "--config" for name in names))[:MOST_OF_MODEL]
     flags = [_flag_of_setting(name) for name in _settings(run)]
     return [flag for flag in flags if flag] if flags and all(flags) else ["--model"]
+
+
+def _has_own_sizes(run: Run) -> bool:
+    """Whether the user describes the model by flags, or no model of the catalogue has the sizes that are known."""
+    shape = run.analysis.computation.shape
+    origins = [run.context.origin(name) for name in sorted(run.context.given & OF_MODEL)]
+    if any(origin and origin.kind == "flag" for origin in origins):
+        return True
+    return all(getattr(shape, name) is not None for name in SIZES) and not models_of(shape)
 
 
 def _flag_of_setting(name: str) -> str | None:
@@ -206,6 +225,20 @@ def _flag_of_setting(name: str) -> str | None:
     flag = flag_of(name)
     is_switch = flag is not None and QUANTITY[name].kind == "bool"
     return f"{flag}/--no-{flag[2:]}" if flag is not None and is_switch else flag
+
+
+def _unknown_names(run: Run) -> list[str]:
+    """What figures need and nothing gives; not the size of a head, which follows from the number of heads."""
+    notes = {note.code: note for note in run.notes}
+    names = [name for code in UNKNOWN if code in notes for name in _unknown(notes[code])]
+    names = list(dict.fromkeys([*names, *(_sizes_for_mfu(run) if _has_own_sizes(run) else ())]))
+    return [name for name in names if name != "kv_channels" or "num_attention_heads" not in names]
+
+
+def _sizes_for_mfu(run: Run) -> tuple[str, ...]:
+    """The unknown sizes of the model that MFU needs, also where throughput is unknown as well."""
+    formula, shape = real_model_formula(), run.analysis.computation.shape
+    return () if _on_cpu(run) or formula.not_counted(shape) else formula.missing(shape)
 
 
 def _unknown(note: Note) -> list[str]:

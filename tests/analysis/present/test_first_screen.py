@@ -193,6 +193,15 @@ def test_several_trainings_are_the_first_warning(log, tmp_path):
     assert re.search(r"warnings \d+: 2 separate runs in one file: split it", shown)
 
 
+@pytest.mark.parametrize("sizes", [{"num_layers": 31}, {"num_layers": 31, "num_experts": 64, "hidden_size": 6144}])
+def test_every_flag_of_a_model_without_a_name_fits_on_the_screen(tmp_path, sizes):
+    (tmp_path / "run.log").write_text("".join(f"{megatron_line(step)}\n" for step in range(1, 31)))
+    run = analyze(str(tmp_path / "run.log"), **sizes)
+    for language in LANGUAGES:
+        with speaking(language):
+            assert faults(first_screen(run), 80, MOST_LINES) is None
+
+
 @pytest.mark.parametrize(
     ("low", "high", "english", "chinese"),
     [

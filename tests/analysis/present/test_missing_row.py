@@ -209,6 +209,15 @@ def test_a_model_that_was_given_keeps_its_name_and_needs_no_owner(tmp_path):
     assert "opt-1.3b" not in shown.splitlines()[0]
 
 
+def test_a_model_of_a_common_shape_has_the_name_that_the_log_prints(tmp_path):
+    text = (ROOT / "fixtures/mindformers/family-b-llama2-7b/run.log").read_text()
+    for vocabulary, title in ((32016, "codellama-7b"), (32000, "codellama_7b")):
+        named = text.replace("Model is: llama2_7b", "Model is: codellama_7b").replace("32000", str(vocabulary))
+        (tmp_path / "run.log").write_text(named)
+        # As the log spells it where another vocabulary makes it another model.
+        assert run_logparse("analyze", "run.log", cwd=tmp_path).stdout.startswith(f"{title} on 8 devices")
+
+
 @pytest.mark.parametrize("counted", ["mfu", "hfu"])
 def test_a_printed_rate_of_the_real_model_is_known_without_a_device(tmp_path, counted):
     text = steps(swiglu=True, ffn_hidden_size=16384)
@@ -328,3 +337,38 @@ def test_a_run_without_step_times_says_why_there_is_no_goodput(tmp_path, lines, 
 )
 def test_printed_rates_that_spread_show_how_far(tmp_path, rates, clause):
     assert screen(tmp_path, tuned(rates))["throughput"].endswith(clause)
+
+
+def test_a_model_that_the_log_names_is_asked_for_only_with_the_sizes_of_the_log(tmp_path):
+    text = (ROOT / "fixtures/mindformers/family-a-sink/run.log").read_text()
+    assert "--model llama_7b" in screen(tmp_path, text)["missing"]
+    other = text.replace("'num_layers': 32", "'num_layers': 2")
+    assert other != text
+    shown = screen(tmp_path, other, "--hw", "910b3")["missing"]
+    assert shown == "MFU: KV heads, FFN width not in the log: pass --num-query-groups --ffn-hidden-size"
+    sizes = ("--num-query-groups", "32", "--ffn-hidden-size", "11008")
+    assert "MFU" in screen(tmp_path, other, "--hw", "910b3", *sizes)
+
+
+OWN_SIZES = ("--num-layers", "31", "--hidden-size", "6144", "--vocab-size", "256000")
+JOB = ("--world-size", "64", "--seq-length", "4096", "--hw", "h100", "--recompute", "none")
+
+
+def test_of_a_model_that_flags_describe_the_flags_that_are_still_missing_are_asked_for(tmp_path):
+    text = "".join(f"{megatron_line(step)}\n" for step in range(1, 31))
+    shown = screen(tmp_path, text, *OWN_SIZES)["missing"]
+    assert "--model" not in shown
+    assert "--world-size" in shown
+    asked = re.findall(r"--(?!no-)[a-z-]+", screen(tmp_path, text, *OWN_SIZES, *JOB)["missing"])
+    # The size of a head follows from the number of heads.
+    assert sorted(asked) == ["--ffn-hidden-size", "--gated-linear-unit", "--num-attention-heads", "--num-query-groups"]
+    assert set(asked) <= set(re.findall(r"--(?!no-)[a-z-]+", shown))
+    values = ("--no-gated-linear-unit", "--num-attention-heads=48", "--num-query-groups=8", "--ffn-hidden-size=24576")
+    assert "MFU" in screen(tmp_path, text, *OWN_SIZES, *JOB, *values)
+
+
+def test_of_sizes_that_no_known_model_has_the_log_may_print_them(tmp_path):
+    text = without(steps(num_layers=31), "num_query_groups", "group_query_attention", "swiglu", "num_attention_heads")
+    shown = screen(tmp_path, without(text, "kv_channels", "ffn_hidden_size"), "--hw", "910b3")["missing"]
+    assert "--model" not in shown
+    assert "--num-attention-heads --num-query-groups" in shown
