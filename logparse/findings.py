@@ -47,6 +47,10 @@ OriginKind = Literal[
 ]
 
 
+# Before the name of a setting whose absence gives the value, in the ``rule`` of an Origin.
+WITHOUT = "without "
+
+
 @dataclass(frozen=True)
 class Origin:
     """Where a value is from.

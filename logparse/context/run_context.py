@@ -16,8 +16,8 @@ import regex
 
 from logparse.context.derivations import Fact, broken_identities, derive, is_derived
 from logparse.context.restarted_settings import Row, first_printed, list_printings
-from logparse.findings import Note, Origin, warning
-from logparse.formats._base import ABSENT, LogFormat
+from logparse.findings import WITHOUT, Note, Origin, warning
+from logparse.formats._base import ABSENT, PRESENT, LogFormat
 from logparse.schema import QUANTITY, Quantity
 
 __all__ = [
@@ -208,9 +208,12 @@ def _facts_of_log(printed: Mapping[str, Row], fmt: LogFormat, several: bool) -> 
     for choice in fmt.choices:
         if choice.quantity not in facts and _holds(choice.when, printed):
             setting = next(iter(choice.when))
-            origin = replace(
-                _where(printed[setting], several), rule=f"{setting.split(':')[1]} {printed[setting]['value']}"
+            rule = (
+                f"{WITHOUT}{choice.without}"
+                if choice.without
+                else f"{setting.split(':')[1]} {printed[setting]['value']}"
             )
+            origin = replace(_where(printed[setting], several), rule=rule)
             facts[choice.quantity] = Fact(read_value(QUANTITY[choice.quantity], choice.value), origin)
     return facts
 
@@ -229,7 +232,8 @@ def facts_of_other_formats(others: Sequence[tuple[LogFormat, pl.DataFrame]], sev
 
 def _changed(settings: pl.DataFrame, fmt: LogFormat, several: bool) -> list[Note]:
     """A note for each setting of the format that has several values, where no step line shows which one counts."""
-    meant = {name.setting for name in fmt.names} | {setting for choice in fmt.choices for setting in choice.when}
+    conditions = {condition for choice in fmt.choices for condition in choice.when.items()}
+    meant = {name.setting for name in fmt.names} | {s for s, value in conditions if value not in (ABSENT, PRESENT)}
     notes: dict[str, Note] = {}
     first: dict[str, Row] = {}
     for row in settings.iter_rows(named=True):

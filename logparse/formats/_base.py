@@ -17,8 +17,8 @@ from typing import Literal
 
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.
 # Takes in any comma; ``steps`` judges whether it parts thousands.
-# In place of a pattern: the setting is not printed.
-ABSENT = "(?!)"
+# In place of a pattern: the setting is not printed; it is, with any value.
+ABSENT, PRESENT = "(?!)", ".+"
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
 # The year comes first, with any separator: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00; Primus
 # prints none: 20260301 08:00:00.
@@ -168,11 +168,15 @@ class Name:
 
 @dataclass(frozen=True)
 class Choice:
-    """A quantity that is ``value`` where all settings of ``when`` match (regex, the whole value) or are ABSENT."""
+    """A quantity that is ``value`` where all settings of ``when`` match (regex, the whole value) or are ABSENT.
+
+    ``without`` is the setting whose absence says it, for the origin; else the first of ``when`` says it.
+    """
 
     quantity: str
     value: str
     when: Mapping[str, str]
+    without: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ MindSpeed-MM, Megatron-Bridge, GPT-NeoX: ``iteration N/ M | label: value | label
 from logparse.formats._base import (
     ABSENT,
     NUMBER,
+    PRESENT,
     Block,
     Choice,
     Companion,
@@ -29,6 +30,11 @@ EVALUATED = rf" \| lm loss value[:=]\s*(?P<loss>{NUMBER})(?:[ |]*lm loss PPL[:=]
 
 def _event(kind: str, marker: str, pattern: str) -> Record:
     return Record("events", marker, pattern, fixed={"kind": kind})
+
+
+def _arguments(names: str, pattern: str) -> dict[str, str]:
+    """The same pattern for each of the arguments."""
+    return {f"arguments:{name}": pattern for name in names.split()}
 
 
 def _memory(*columns: str) -> str:
@@ -135,6 +141,36 @@ NEOX = tuple(
 ) + tuple(
     Choice("group_query_attention", "False", {"arguments:gpt_j_residual": ".+", "arguments:num_kv_heads": value})
     for value in ("None", ABSENT)
+)
+# Megatron-LM before core: no argument for a gate until 2022, none for key/value heads until 2023, and an MLP four times as
+# wide as the model. Only a whole dump says so, and none of a fork with names of its own for these; nor one that lost the
+# line of the gate, which came with others. The names are those of the dumps of 1.0, 2.0, 2.5 and 23.04.
+BEFORE_CORE = _arguments(
+    "world_size adlr_autoresume clip_grad eod_mask_loss finetune hysteresis init_method_std layernorm_epsilon "
+    "lr_decay_style make_vocab_size_divisible_by num_workers openai_gelu reset_position_ids seed split weight_decay",
+    PRESENT,
+) | _arguments(
+    "num_query_groups group_query_attention num_key_value_heads num_kv_heads num_attention_heads_kv n_head_kv "
+    "attention_head_type deepspeed gpt_j_residual glu_activation activation mlp_type add_gate intermediate_size "
+    "normalization fmoefy",
+    ABSENT,
+)
+BEFORE_GATES = {
+    **BEFORE_CORE,
+    "arguments:tokenizer_type": "GPT2BPETokenizer",
+    **_arguments(
+        "swiglu squared_relu add_bias_linear untie_embeddings_and_output_weights use_rotary_position_embeddings "
+        "rotary_percent position_embedding_type num_experts",
+        ABSENT,
+    ),
+}
+UNGATED = {**BEFORE_CORE, "arguments:swiglu": "False", "arguments:num_experts": "None"}
+MEGATRON_BEFORE_CORE = (
+    Choice("gated_linear_unit", "False", BEFORE_GATES, without="swiglu"),
+    Choice("group_query_attention", "False", BEFORE_GATES, without="num_query_groups"),
+    Choice("group_query_attention", "False", UNGATED, without="num_query_groups"),
+    Choice("ffn_of_hidden_size", "4", {**BEFORE_GATES, "arguments:ffn_hidden_size": ABSENT}, without="ffn_hidden_size"),
+    Choice("ffn_of_hidden_size", "4", {**BEFORE_GATES, "arguments:ffn_hidden_size": "None"}, without="ffn_hidden_size"),
 )
 # Experts that drop the tokens beyond their capacity: how many the router sends there is in no log. Megatron-LM drops where
 # the factor is set; Megatron-DeepSpeed prints a factor for dense models too, and whether it drops.
@@ -599,6 +635,7 @@ FORMAT = LogFormat(
             "False",
             {"arguments:glu_activation": ".+", "arguments:num_key_value_heads": ABSENT},
         ),
+        *MEGATRON_BEFORE_CORE,
         Choice("flash_attention", "True", {"arguments:use_flash_attn": "True"}),
         # Transformer Engine chooses by itself; Megatron's own attention keeps the matrix.
         Choice(

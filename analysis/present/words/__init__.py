@@ -18,7 +18,7 @@ from typing import Any
 
 from analysis.present.words.forms import FORMS
 from logparse.context.dialects import Framework
-from logparse.findings import Note, Origin
+from logparse.findings import WITHOUT, Note, Origin
 from logparse.language import current_language, msg, tr, visible
 
 JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; "), "alternatives": msg("; or ")}
@@ -53,7 +53,14 @@ def describe_origin(origin: Origin) -> str:
         return fill("origins", "config line", {"file": origin.file, "line": origin.line})
     setting = " setting" if of_log and origin.rule else ""
     of_a_file = " of a file" if of_log and origin.file else ""
-    fields = {"line": origin.line, "file": origin.file, "name": PurePath(origin.file or "").name, "rule": origin.rule}
+    if of_log and (origin.rule or "").startswith(WITHOUT):
+        setting = " without"
+    fields = {
+        "line": origin.line,
+        "file": origin.file,
+        "name": PurePath(origin.file or "").name,
+        "rule": origin.rule and origin.rule.removeprefix(WITHOUT),
+    }
     return fill("origins", f"{origin.kind}{setting}{of_a_file}", fields)
 
 

@@ -1,9 +1,12 @@
 """Settings that a trainer prints in a list of its own are facts of the run, with their line."""
 
 import pytest
+from helpers import arguments_dump, megatron_line
 
+from analysis.present.words import describe_origin
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
+from logparse.language import speaking
 
 DICTS = "".join(
     f"{{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': {step / 100}, 'train_runtime': {2.0 * step:.1f}}}\n"
@@ -103,3 +106,46 @@ def test_gpt_neox_says_its_mlp_and_heads_by_what_it_does_not_set(tmp_path, setti
     )
     found = (context.get("gated_linear_unit"), context.get("num_query_groups"), context.get("ffn_hidden_size"))
     assert found == (gated, heads, width)
+
+
+# Arguments that every Megatron-LM before core prints, and the sizes of a small model.
+ALWAYS = """
+    world_size adlr_autoresume clip_grad eod_mask_loss finetune hysteresis init_method_std layernorm_epsilon
+    lr_decay_style make_vocab_size_divisible_by num_workers openai_gelu reset_position_ids seed split weight_decay
+"""
+BEFORE_CORE = dict.fromkeys(ALWAYS.split(), "1") | {
+    "num_layers": "4",
+    "hidden_size": "256",
+    "num_attention_heads": "8",
+    "tokenizer_type": "GPT2BPETokenizer",
+}
+WITH_GATES = {"swiglu": "False", "squared_relu": "False", "num_experts": "None", "ffn_hidden_size": "1024"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        (BEFORE_CORE, (False, 8, 1024)),
+        (BEFORE_CORE | {"ffn_hidden_size": "None"}, (False, 8, 1024)),
+        (BEFORE_CORE | {"ffn_hidden_size": "512"}, (False, 8, 512)),
+        (BEFORE_CORE | WITH_GATES, (False, 8, 1024)),
+        # A gate, of which forks have other heads; a fork's own name; an excerpt; a line that was lost.
+        (BEFORE_CORE | WITH_GATES | {"swiglu": "True"}, (True, None, 1024)),
+        (BEFORE_CORE | {"attention_head_type": "multiquery"}, (None, None, None)),
+        (BEFORE_CORE | {"deepspeed": "True"}, (None, None, None)),
+        ({name: value for name, value in BEFORE_CORE.items() if name != "split"}, (None, None, None)),
+        (BEFORE_CORE | WITH_GATES | {"num_query_groups": "2", "group_query_attention": "True"}, (False, 2, 1024)),
+        (BEFORE_CORE | {"squared_relu": "False"}, (None, None, None)),
+    ],
+)
+def test_megatron_before_core_says_its_mlp_and_heads_by_what_it_does_not_print(tmp_path, settings, found):
+    context = facts(tmp_path, arguments_dump(settings) + "".join(f"{megatron_line(n)}\n" for n in (1, 2)))
+    quantities = ("gated_linear_unit", "num_query_groups", "ffn_hidden_size")
+    assert tuple(context.get(name) for name in quantities) == found
+
+
+def test_the_origin_names_the_argument_that_is_not_printed(tmp_path):
+    context = facts(tmp_path, arguments_dump(BEFORE_CORE) + "".join(f"{megatron_line(n)}\n" for n in (1, 2)))
+    assert describe_origin(context.origin("gated_linear_unit")) == "log line 2: arguments without swiglu"
+    with speaking("zh"):
+        assert describe_origin(context.origin("gated_linear_unit")) == "日志第 2 行：参数中没有 swiglu"
