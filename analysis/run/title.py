@@ -11,6 +11,7 @@ import polars as pl
 
 from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import Parameters, count_parameters
+from analysis.run.batch_sizes import mean_batch
 from analysis.run.model_name import names_of_model
 from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
@@ -58,7 +59,9 @@ def title_of(
         seconds = analysis.segments["step_time_sum_ms"].sum() / 1000
     counted = next((note.fields["counted"] for note in notes if note.code == "tokens_counted"), None)
     of_a_sample = pl.col("seq_length") if counted is None else pl.lit(counted)
-    tokens = own.select((pl.col("iterations") * pl.col("global_batch_size") * of_a_sample).sum()).item()
+    # While a batch ramps up, a row prints that of its last step.
+    rows = analysis.steps.with_columns(batch=mean_batch()).filter(~pl.col("copied"))
+    tokens = rows.select((pl.col("iterations") * pl.col("batch") * of_a_sample).sum()).item()
     return Title(
         models=names_of_model(analysis, context, sources),
         printed_model=context.get("model_name"),

@@ -56,6 +56,8 @@ def _no_goodput(run: Run) -> str:
     untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
     if run.has_few_steps if untimed else run.short:
         few = None if untimed else run.few_steps
+        if few == 1:
+            return tr("short log, 1 counted step: no goodput")
         return tr("short log, {n} counted steps: no goodput", n=few) if few else tr("short log, no goodput")
     if run.generates:
         return tr("no goodput for rollouts")

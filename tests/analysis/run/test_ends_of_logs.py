@@ -243,3 +243,12 @@ def test_a_record_without_its_step_is_named(tmp_path):
     with pytest.raises(NoStepLineError, match="without the line that prints their step: 1") as refusal:
         analyze_logs([str(path)], RunOptions())
     assert "record" in str(refusal.value.remedy)
+
+
+def test_the_tokens_of_a_ramp_are_those_of_the_samples_consumed(tmp_path):
+    """From 16 to 32 inside the third row, of which 256 samples are 25.6 a step."""
+    rows = [(10, 16, 160), (20, 16, 320), (30, 32, 576), (40, 32, 896)]
+    shown = ({"global batch size": str(batch), "consumed samples": str(done)} for _, batch, done in rows)
+    lines = [megatron_line(step, pairs=pairs) for (step, *_), pairs in zip(rows, shown, strict=True)]
+    run = analyzed(tmp_path, WORLD, *lines, how=given(seq_length=1024))
+    assert run.title.tokens == 896 * 1024
