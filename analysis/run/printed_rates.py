@@ -12,14 +12,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from logparse.context.sizes_of_rates import SUMMARY
 from logparse.schema import UNITS
 
 PREFIX = "logged_"
 COUNTED, ALL, WHOLE = "counted rows", "all rows", "whole run"
-# The sentences of formats that print a rate of the whole run; their names are columns of steps.
-SUMMARY = "summary"
-
-
 # Rates spread if 80 % of the lines are further apart than this, of at least so many.
 APART, LINES = 1.5, 10
 

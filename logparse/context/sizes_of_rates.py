@@ -21,7 +21,7 @@ from logparse.findings import Origin
 BATCH_OF_RATE, DEVICES_OF_RATES = "global_batch_of_rate", "world_size_of_rates"
 BATCH_OF_RUN = "global_batch_of_rates_of_run"
 STEPS = "logged_steps_per_second"
-# The kind of settings that are rates of a whole run.
+# The kind of settings that are rates of a whole run; their names are columns of steps.
 SUMMARY = "summary"
 SECONDS = pl.col("elapsed_time_per_iteration_ms") / 1000
 TOKENS, TOKENS_EACH = "logged_tokens_per_second", "logged_tokens_per_second_per_device"

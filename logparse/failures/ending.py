@@ -435,7 +435,9 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
     if rank is None and cause.rank is None:
         rank, host = _named_with(cause, hits)
     if rank is None and cause.rank is None and local is None:
-        rank = _of_environment(hits)
+        alone = _of_environment(hits)
+        # The environment of one process says nothing of another one on its node.
+        rank = alone if cause.local_rank is None or cause.local_rank == alone == 0 else None
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}

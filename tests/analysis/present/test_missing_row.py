@@ -283,7 +283,9 @@ def test_the_number_of_warnings_is_that_of_their_section(tmp_path):
     shown = run_logparse("analyze", "run.log", "--hw", "910b", "-v", cwd=tmp_path, COLUMNS="300").stdout
     found = re.search(r"^warnings +(\d+): ", shown, re.MULTILINE)
     section = re.search(r"^warnings\n(.*?)\n\n", shown, re.MULTILINE | re.DOTALL)
-    assert (int(found[1]) if found else 0) == (section[1].count("\n! ") + 1 if section else 0)
+    assert found
+    assert section
+    assert int(found[1]) == section[1].count("\n! ") + 1
     why = shown.split("\nwhy rows are missing or doubtful\n")[1].split("\n\n")[0]
     assert "[tokens_rate_not_computed]" in why
 

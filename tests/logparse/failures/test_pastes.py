@@ -159,6 +159,10 @@ PASTES = {
         " exits with return code = -9\n",
         ("killed", 2, 0, 0, None),
     ),
+    "another process than the one whose environment is printed": (
+        "RANK=0 LOCAL_RANK=0\nlocal_rank=3 ValueError: too many values to unpack\n",
+        ("exception", 2, None, 3, None),
+    ),
     "a count that is 0": (
         "Number of steps/epoch 0, number of epochs 6\nZeroDivisionError: integer division or modulo by zero\n",
         ("exception", 2, None, None, None),
