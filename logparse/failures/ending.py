@@ -15,7 +15,7 @@ import polars as pl
 import regex
 
 from logparse.failures.novelty import novel_lines
-from logparse.failures.precedence import cause_of, is_near, without_caught
+from logparse.failures.precedence import BLOCK_LINES, cause_of, is_near, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, progress_of
 from logparse.failures.rank_times import RANK_TIMES
@@ -26,8 +26,8 @@ from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.inputs.ranks import place_of
 
-# Lines of evidence, and lines after "Root Cause" that belong to it.
-MOST_EVIDENCE, BLOCK_LINES = 4, 12
+# Lines of evidence, at most.
+MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence", "error")
 # A logged error is a failure only among so many last lines of a log.

@@ -23,8 +23,8 @@ _FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "ti
 LOGGED = "ignored.logged"
 # Characters of messages by which they are the same.
 SAME_CHARACTERS = 30
-# Lines of torchrun's report on all processes of a node, at most.
-LONGEST_REPORT = 150
+# Lines of torchrun's report on all processes of a node, and of its part on one of them, at most.
+LONGEST_REPORT, BLOCK_LINES = 150, 12
 # The report of NCCL on its device: after a link failed it follows from that, on any host.
 _REPORT_OF_NCCL = "nccl.cuda"
 # Lines that a scheduler prints where it clears up after a process that failed, and a shell that goes on.
@@ -117,7 +117,13 @@ def _fell_later(hit: Hit, hits: Sequence[Hit]) -> bool:
     if hit.meaning.signature != "exit.signal":
         return False
     blocks = [one for one in hits if one.meaning.signature == "exit.block" and one.source == hit.source]
-    return any(0 < block.line - hit.line <= LONGEST_REPORT for block in blocks)
+    report = next((block.line for block in blocks if 0 < block.line - hit.line <= LONGEST_REPORT), None)
+    if report is None:
+        return False
+    codes = {one.line: one.code for one in hits if one.source == hit.source and one.code is not None}
+    listed = {code for line, code in codes.items() if report - LONGEST_REPORT <= line < report}
+    # A paste may end before it says how the root cause ended: where all others ended the same way, so did that.
+    return len(listed) > 1 or any(report < line <= report + BLOCK_LINES for line in codes)
 
 
 def _beginning(hit: Hit) -> str:

@@ -11,7 +11,7 @@ from logparse.inputs.blocks import TextBlock
 # Columns of terminals. No line of a text that one wrapped is longer than its width, and several are as long.
 NARROWEST, WIDEST, FEWEST_FULL = 60, 400, 2
 # Lines of one message that are joined, at most, and lines below it that are read.
-MOST_PARTS, LINES_BELOW = 8, 3
+MOST_PARTS, LINES_BELOW = 8, 14
 # Lines of a log that a person may have pasted, and characters at each side of a place where it may be wrapped.
 MOST_PASTED, LONGEST_CUT = 2000, 64
 

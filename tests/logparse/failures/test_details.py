@@ -67,3 +67,33 @@ def test_a_step_that_is_complete_stands_alone(tmp_path):
     shown = next_step(tmp_path, "ModuleNotFoundError: No module named 'apex'")
     assert "install what provides the module apex" in shown
     assert "that the line names" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    {
+        "a handler of signals is no place of a crash": (
+            "[n1:42] Signal: Segmentation fault (11)\n[n1:42] [ 0] /lib/libpthread.so.0(+0x11390)[0x7f13]\n"
+            "[n1:42] [ 1] /env/lib/fast_io.so(+0x22603)[0x7f14]",
+            "the crash is in fast_io.so",
+        ),
+        "the function of a stack without libraries": (
+            "*** SIGSEGV received at time=1785913868 on cpu 3 ***\nPC: @ 0xffcffdec261c (unknown)\n"
+            "    @ 0xffd0c58c724c 80 pybind11::cpp_function::dispatcher()\n"
+            "    @ 0xffd09432e314 144 kernels::Planner::Tile()",
+            "the crash is in kernels::Planner::Tile",
+        ),
+        "one process that prepares data": (
+            'File "/w/train.py", line 9, in load\n    with args.main_process_first():\n'
+            "RuntimeError: HCCL function error: HcclBarrier, error code is 107020",
+            "prepare the data before the run",
+        ),
+        "the place in which ranks wait": (
+            'File "/w/train.py", line 9, in save_checkpoint\n'
+            "RuntimeError: HCCL function error: HcclBarrier, error code is 107020",
+            "the ranks wait in save_checkpoint",
+        ),
+    }.values(),
+)
+def test_the_next_step_names_what_the_lines_around_the_cause_show(text, step, tmp_path):
+    assert step in next_step(tmp_path, text)

@@ -12,6 +12,18 @@ PASTES = {
         'CUDA kernel errors might be asynchronously reported at some other API call"\n',
         ("hardware", 1, None, None, None),
     ),
+    "a report of torchrun that ends before its root, where all others ended the same way": (
+        "[1]:\n  rank      : 5 (local_rank: 1)\n  exitcode  : -9 (pid: 41)\n"
+        "  traceback : Signal 9 (SIGKILL) received by PID 41\n"
+        "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-02_03:04:05\n",
+        ("killed", 4, None, None, None),
+    ),
+    "a report of torchrun that ends before its root, where others ended in two ways": (
+        "[1]:\n  rank      : 5 (local_rank: 1)\n  exitcode  : 1 (pid: 41)\n[2]:\n  exitcode  : -9 (pid: 42)\n"
+        "  traceback : Signal 9 (SIGKILL) received by PID 42\n"
+        "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 3)\n",
+        ("unknown", 7, 3, 3, None),
+    ),
     "a tool of the system that the environment breaks, before the cause": (
         "/usr/libexec/git-core/git-remote-https: symbol lookup error: /lib64/libcurl.so.4: undefined symbol: SSL_new\n"
         "node-a:41:41 [0] plugin/net.cc:9 NCCL WARN Failed to initialize any NET plugin\n",
