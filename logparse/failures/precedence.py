@@ -170,5 +170,7 @@ def _weight(root: Hit) -> int:
 
 def _follows(root: Hit, explains: Hit) -> bool:
     """Whether ``root``, which comes after the time-out that ``explains``, is what it brings about."""
+    if (root.local_rank if root.rank is None else root.rank) in explains.absent:
+        return False
     fallout = root.family in _FALLOUT or root.meaning.signature in (_REPORT_OF_NCCL, *_CLEARING)
     return fallout or root.meaning.general or not is_near(root, explains)

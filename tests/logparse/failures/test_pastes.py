@@ -18,6 +18,15 @@ PASTES = {
         "Root Cause (first observed failure):\n[0]:\n  time      : 2026-01-02_03:04:05\n",
         ("killed", 4, None, None, None),
     ),
+    "a process that crashed, reported after the wait for its rank": (
+        "[rank0]: RuntimeError: [Rank 0]: Ranks 6 failed to pass monitoredBarrier in 180000 ms\n"
+        "E1 torch/distributed/elastic/multiprocessing/api.py:8] failed (exitcode: -8) local_rank: 6 (pid: 36) of binary\n",
+        ("crash", 2, None, 6, None),
+    ),
+    "a server that did not start": (
+        "[rank1]: RuntimeError: server launch failed\n",
+        ("exception", 1, 1, None, None),
+    ),
     "a report of torchrun that ends before its root, where others ended in two ways": (
         "[1]:\n  rank      : 5 (local_rank: 1)\n  exitcode  : 1 (pid: 41)\n[2]:\n  exitcode  : -9 (pid: 42)\n"
         "  traceback : Signal 9 (SIGKILL) received by PID 42\n"
