@@ -54,7 +54,7 @@ def detail_of(
     for entry in detail_patterns():
         if remedy not in entry.remedies:
             continue
-        texts = [f"{text}\n{below}" if entry.below else text, *wrapped, *([above] if entry.above else [])]
+        texts = [f"{text}\n{below}" if entry.below else text, *([above] if entry.above else []), *wrapped]
         match = next((match for one in texts if (match := entry.compiled.search(one))), None)
         if match and not (entry.others and not _leaves_room(match)):
             found = {name: value for name, value in match.groupdict().items() if value}
