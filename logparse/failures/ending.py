@@ -26,6 +26,8 @@ from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.inputs.ranks import place_of
 
+# torch_npu's lines on errors, which name the rank.
+_OF_TORCH_NPU = ("npu.error", "context.npu_rank")
 # Lines of evidence, at most.
 MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
@@ -322,8 +324,11 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     """The ending of the last attempt, with a line on each."""
     if not parts:
         return _without_failure(progress, ends)
+    *before, last = parts
+    last = _without_outlived(last, progress, ends)
+    parts = (*before, last)
     judged = [_judge(part) for part in parts]
-    last, (state, cause) = parts[-1], judged[-1]
+    state, cause = judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
         return replace(_completed(cause, last.hits, progress), attempts=attempts)
@@ -335,6 +340,15 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     if cause.role not in ("root", "explains"):
         ending = _with_novel_lines(ending, last, cause, ends)
     return _with_attempts(ending, attempts)
+
+
+def _without_outlived(part: _Part, progress: Progress, ends: FileEnds) -> _Part:
+    """``part`` without what came before its end if the run went on after it, where a later line says what failed."""
+    left = part
+    while (cause := _judge(left)[1]) is not None and not progress.outlives(cause, ends):
+        place = left.hits.index(cause)
+        left = replace(left, hits=left.hits[place + 1 :])
+    return left if _judge(left)[1] is not None else part
 
 
 def _only_loaded(cause: Hit | None, progress: Progress) -> bool:
@@ -438,6 +452,8 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
         alone = _of_environment(hits)
         # The environment of one process says nothing of another one on its node.
         rank = alone if cause.local_rank is None or cause.local_rank == alone == 0 else None
+    if rank is None and cause.rank is None and local is None and cause.meaning.collect == "plog":
+        rank = _of_torch_npu(hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
@@ -473,6 +489,13 @@ def _of_environment(hits: Sequence[Hit]) -> int | None:
     known = {hit.rank for hit in hits if hit.meaning.signature == "context.rank"}
     ranks = {hit.rank for hit in hits if hit.rank is not None}
     return next(iter(known)) if len(known) == 1 and ranks <= known else None
+
+
+def _of_torch_npu(hits: Sequence[Hit]) -> int | None:
+    """The only rank that torch_npu names in its lines on errors: CANN's own lines name a device."""
+    named = (hit for hit in hits if hit.meaning.signature in _OF_TORCH_NPU)
+    ranks = {hit.rank for hit in named if hit.rank is not None}
+    return next(iter(ranks)) if len(ranks) == 1 else None
 
 
 def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:

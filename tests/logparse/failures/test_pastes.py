@@ -23,6 +23,16 @@ PASTES = {
         "E1 torch/distributed/elastic/multiprocessing/api.py:8] failed (exitcode: -8) local_rank: 6 (pid: 36) of binary\n",
         ("crash", 2, None, 6, None),
     ),
+    "the only rank that torch_npu names below CANN's own line": (
+        "EZ9999: The error from device(chipId:6, dieId:0), serial number is 1, there is an aivec error exception\n"
+        "[ERROR] 2026-01-17-16:50:00 (PID:7, Device:2, RankID:2) ERR99999 UNKNOWN application exception\n",
+        ("device_program", 1, 2, None, None),
+    ),
+    "what a run outlived, before what ended it": (
+        "RpcError: the counter service is away\nepoch 0, step 1\nepoch 0, step 2\nepoch 0, step 3\n"
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch.\n",
+        ("host_memory", 5, None, None, None),
+    ),
     "a server that did not start": (
         "[rank1]: RuntimeError: server launch failed\n",
         ("exception", 1, 1, None, None),
