@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import regex
 
+from logparse.failures.not_finite import last_lost
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import BLOCK_LINES, cause_of, is_near, without_caught
 from logparse.failures.prefixes import read_prefixes
@@ -26,8 +27,6 @@ from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.inputs.ranks import place_of
 
-# torch_npu's lines on errors, which name the rank.
-_OF_TORCH_NPU = ("npu.error", "context.npu_rank")
 # Lines of evidence, at most.
 MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
@@ -96,7 +95,8 @@ class Attempt:
 class Ending:
     """How a run ended. ``family`` says what failed, ``grade`` how sure that is; ``line`` and ``text`` show it.
 
-    ``evidence`` of a completed run is the line after its end that puts the last save in doubt.
+    ``evidence`` of a completed run is the line after its end that puts the last save in doubt, that of a log that ends
+    without a failure the last values if they are not finite.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
     cause, the ``same_ranks``. ``suspects`` are ranks that may have stopped or slowed the others, out of
@@ -492,9 +492,8 @@ def _of_environment(hits: Sequence[Hit]) -> int | None:
 
 
 def _of_torch_npu(hits: Sequence[Hit]) -> int | None:
-    """The only rank that torch_npu names in its lines on errors: CANN's own lines name a device."""
-    named = (hit for hit in hits if hit.meaning.signature in _OF_TORCH_NPU)
-    ranks = {hit.rank for hit in named if hit.rank is not None}
+    """The only rank that torch_npu names as a process ends with an error: CANN's own lines name a device."""
+    ranks = {hit.rank for hit in hits if hit.meaning.signature == "context.npu_rank"}
     return next(iter(ranks)) if len(ranks) == 1 else None
 
 
@@ -589,7 +588,24 @@ def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
 
 def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
-    return Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
+    ending = Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
+    lost = next(((tail.source, *found) for tail in ends.tails if (found := last_lost(tail))), None)
+    return _with_lost_values(ending, *lost) if cut and lost else ending
+
+
+def _with_lost_values(ending: Ending, source: str, line: int, text: str) -> Ending:
+    """``ending`` of a run that goes on, or went on, with values that are not finite."""
+    found = FailureLine(source, line, quoted(text, ""), "finding", "numerics", None)
+    return replace(
+        ending,
+        family="numerics",
+        grade="supported",
+        source=source,
+        line=line,
+        text=found.text,
+        remedy="numerics",
+        evidence=(found,),
+    )
 
 
 # The codes of ``notes_of``.

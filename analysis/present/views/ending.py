@@ -105,7 +105,11 @@ def _not_failed(ending: Ending) -> str:
     text = tr(_STATES[ending.state])
     if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
         text = tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
-    return tr("{text}; then an error: check the last save", text=text) if ending.evidence else text
+    if not ending.evidence:
+        return text
+    if ending.state == "completed":
+        return tr("{text}; then an error: check the last save", text=text)
+    return tr("{text}; its last values are not finite", text=text)
 
 
 def _where_it_ended(ending: Ending) -> str:
@@ -224,9 +228,8 @@ def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
 
 def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     several = with_files or len({line.source for line in ending.evidence}) > 1
-    cause = [
-        ScreenRow(tr("  cause"), "", [_quoted_line(line, several)]) for line in ending.evidence if line is ending.cause
-    ]
+    label = tr("  values") if ending.state == "cut_off" else tr("  cause")
+    cause = [ScreenRow(label, "", [_quoted_line(line, several)]) for line in ending.evidence if line is ending.cause]
     others = [line for line in ending.evidence if line is not ending.cause and line.role != NOVEL]
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
@@ -277,7 +280,8 @@ def _suspect(suspect: Suspect) -> str:
 def _advice(ending: Ending) -> list[ScreenRow]:
     """What to try, which other log to read, and how often the run tried."""
     if not ending.failed:
-        return _failed_before(ending)
+        steps = _next_steps(ending, ending.remedy) if ending.remedy else []
+        return [*_rows(tr("  try"), steps), *_failed_before(ending)]
     rows = []
     if ending.remedy:
         rows += _rows(tr("  try"), _next_steps(ending, ending.remedy))

@@ -455,3 +455,26 @@ def test_an_import_that_failed_is_explained_below_it(tmp_path):
     because = "because of the following error (look up to see its traceback):"
     heads = (f"RuntimeError: Failed to import a.b {because}", f"Failed to import c.d {because}")
     assert found(tmp_path, *heads, "/env/flash.so: undefined symbol: _ZN3c10") == ("setup", 3)
+
+
+DRAWN = " 10%|#         | {step}/620 [01:07<50:20,  4.98s/it]"
+
+
+def test_a_log_that_ends_with_lost_values_says_so(tmp_path):
+    bars = [DRAWN.format(step=step) for step in (60, 61, 62)]
+    lost = diagnosed(tmp_path, *bars[:2], "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.5e-06}", bars[2])
+    assert (lost.state, lost.family, lost.line, lost.remedy) == ("cut_off", "numerics", 3, "numerics")
+    assert not lost.failed
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["{'loss': 1.25, 'grad_norm': nan}"],
+        ["{'loss': nan, 'grad_norm': nan}", "{'loss': 1.25, 'grad_norm': 0.5}"],
+        ["{'loss': 1.25, 'grad_norm': 0.5}"],
+    ],
+)
+def test_one_step_without_a_finite_norm_is_no_lost_run(values, tmp_path):
+    bars = [DRAWN.format(step=step) for step in (60, 61)]
+    assert diagnosed(tmp_path, *bars, *values).family == "unknown"

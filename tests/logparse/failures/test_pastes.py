@@ -20,7 +20,7 @@ PASTES = {
     ),
     "a process that crashed, reported after the wait for its rank": (
         "[rank0]: RuntimeError: [Rank 0]: Ranks 6 failed to pass monitoredBarrier in 180000 ms\n"
-        "E1 torch/distributed/elastic/multiprocessing/api.py:8] failed (exitcode: -8) local_rank: 6 (pid: 36) of binary\n",
+        "E1 torch/distributed/elastic/multiprocessing/api.py:8] failed (exitcode: -8) local_rank: 6 (pid: 3) of a\n",
         ("crash", 2, None, 6, None),
     ),
     "the only rank that torch_npu names below CANN's own line": (
