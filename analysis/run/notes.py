@@ -15,6 +15,7 @@ from analysis.hardware.devices import faster_types
 from analysis.model.parameters import count_parameters
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
+from analysis.run.useful_time import printed_skips
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 from logparse.schema import flag_of
@@ -127,10 +128,8 @@ def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
 
 def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where only rows with skipped updates count."""
-    counted = steps.filter("counted").select(
-        "iterations", pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64))
-    )
-    skipped, done = counted["skipped_iterations"].fill_null(0).sum(), counted["iterations"].sum()
+    counted = steps.filter("counted").select("iterations", skipped=printed_skips())
+    skipped, done = counted["skipped"].sum(), counted["iterations"].sum()
     if skipped:
         yield warning("counted_updates_skipped", n=int(skipped), of=int(done))
 
