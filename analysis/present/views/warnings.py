@@ -27,6 +27,8 @@ RANKED = (
         "above_peak",
         "above_assumed_peak",
         "high_for_assumed_peak",
+        "high_mfu",
+        "fast_for_cpu",
         "parameters_differ",
         "clock_shorter_than_steps",
         "clock_longer_than_steps",
@@ -49,7 +51,7 @@ RANKED = (
     "number_type_assumed",
     *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
-    *("pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
+    *("step_time_of_one_batch", "pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
     *("samples_rate_not_computed", "tokens_rate_not_computed", "layers_not_counted", "flops_rate_not_computed"),
     *("mfu_not_counted", "device_unknown", "device_not_listed", "no_peak_of_type"),
 )
