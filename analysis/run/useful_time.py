@@ -57,7 +57,11 @@ class LostUpdates:
 
 def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
     """The updates of the run's own steps that were left out or are NaN."""
-    nan = pl.when("update_is_nan").then("iterations").otherwise(pl.min_horizontal("nan_iterations", "iterations"))
+    nan = (
+        pl.when("update_is_nan")
+        .then("iterations")
+        .otherwise(pl.min_horizontal(pl.col("nan_iterations").fill_null(0), "iterations"))
+    )
     rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
     lost, of_nan, done = rows.select(_lost_updates().sum(), nan=nan.sum(), steps=pl.col("iterations").sum()).row(0)
     return LostUpdates(int(lost), int(of_nan), int(done))
