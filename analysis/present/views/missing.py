@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.flops import real_model_formula
-from analysis.hardware.devices import is_cpu
+from analysis.hardware.devices import BY_HAND, is_cpu
 from analysis.model.catalogue import catalogued, named_in
 from analysis.model.same import models_of
 from analysis.model.shape import ModelShape
@@ -202,8 +202,9 @@ def _flags(run: Run) -> Iterator[str]:
 
 def _has_assumed_type(run: Run) -> bool:
     """Whether an MFU that is missing would be of a number type that nothing gives."""
+    peak = run.analysis.computation.peak
     no_type = run.context.get("precision") is None and _known_rate(run)["mfu"] is None
-    return no_type and not any(note.code in NO_PEAK for note in run.notes)
+    return no_type and not (peak and peak.name == BY_HAND) and not any(note.code in NO_PEAK for note in run.notes)
 
 
 def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
