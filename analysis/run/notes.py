@@ -29,7 +29,7 @@ OF_PEAK = ("mfu", "hfu", "peak_utilization")
 SAME_MODEL = 0.03
 # No training in our table of published rates reaches this MFU.
 HIGHEST_PUBLISHED = 0.7
-# A higher one is doubted: of another device, or of other sizes.
+# A higher one is doubted, as of another device or of other sizes: the highest one that was ever claimed is 72 %.
 HIGHEST_BELIEVED = 0.75
 # TFLOP/s that no training of ours reaches on a CPU, whose matrix units are those of few and recent models.
 HIGHEST_OF_CPU = 20.0
@@ -227,7 +227,7 @@ def _against_peak(result: Analysis, context: RunContext) -> Iterator[Note]:
     if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, mfu / HIGHEST_PUBLISHED)):
         yield warning("high_for_assumed_peak", share=mfu, dtype=peak.dtype, types=types)
     elif HIGHEST_BELIEVED < mfu <= 1 and not peak.range and not context.get("variable_seq_lengths"):
-        yield warning("high_mfu", share=mfu, most=HIGHEST_PUBLISHED)
+        yield warning("high_mfu", share=mfu, most=HIGHEST_BELIEVED)
     if peak.range and shares:
         metric, share = next(iter(shares.items()))
         low, high = (share * peak.peak_tflops_per_second / p for p in reversed(peak.range))

@@ -410,3 +410,18 @@ def test_the_title_names_the_model_of_the_log_where_it_has_its_sizes(tmp_path, l
     )
     title = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout.splitlines()[0]
     assert title.partition(" on ")[0] == model
+
+
+@pytest.mark.parametrize("case", ["nanotron/llama-dp4-tp2", "mindformers/family-b-1.5"])
+def test_printed_tflops_and_ours_are_compared_with_those_of_the_real_model(tmp_path, case):
+    text = (ROOT / "fixtures" / case / "run.log").read_text()
+    shown, by_model = screen(tmp_path, text), screen(tmp_path, text, "--formula", "megatron")
+    printed = float(re.search(r"the log prints ([\d.]+)", shown["TFLOP/s"])[1])
+    ours, real = (float(found["TFLOP/s"].split()[0]) for found in (shown, by_model))
+
+    def apart(value):
+        return f"{abs(value / real - 1) * 100:.0f} % {'above' if value > real else 'below'}"
+
+    clause = f"TFLOP/s: log {apart(printed)} the real model's, ours "
+    assert f"{clause}{apart(ours)}" in shown["warnings"]
+    assert f"{clause}equal" in by_model["warnings"]
