@@ -77,8 +77,9 @@ class Run:
 
     @property
     def has_few_counted(self) -> bool:
-        """Whether the run is short by its counted steps."""
-        return self._length[0] < FEWEST_STEPS
+        """Whether the run is short by its counted steps; where none has a time of its own, by its time first."""
+        counted, seconds = self._length
+        return counted < FEWEST_STEPS and (counted > 0 or seconds >= SHORTEST_SECONDS)
 
     @cached_property
     def _length(self) -> tuple[int, float]:
