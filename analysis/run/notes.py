@@ -213,6 +213,7 @@ def _against_peak(result: Analysis, context: RunContext) -> Iterator[Note]:
     Where no one gave the number type, another one may explain them.
     """
     assumed = context.get("precision") is None
+    is_upper_bound = context.get("variable_seq_lengths") or context.get("packed_documents")
     peak = result.computation.peak
     if peak is None:
         return
@@ -226,7 +227,7 @@ def _against_peak(result: Analysis, context: RunContext) -> Iterator[Note]:
     mfu = shares.get("mfu", 0.0)
     if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, mfu / HIGHEST_PUBLISHED)):
         yield warning("high_for_assumed_peak", share=mfu, dtype=peak.dtype, types=types)
-    elif HIGHEST_BELIEVED < mfu <= 1 and not peak.range and not context.get("variable_seq_lengths"):
+    elif not peak.range and not is_upper_bound and HIGHEST_BELIEVED < mfu <= max(shares.values()) <= 1:
         yield warning("high_mfu", share=mfu, most=HIGHEST_BELIEVED)
     if peak.range and shares:
         metric, share = next(iter(shares.items()))

@@ -184,7 +184,8 @@ def test_a_device_without_a_peak_of_the_precision_is_named_all_the_same(log, tmp
 def test_one_row_names_every_flag_that_is_missing(tmp_path):
     (tmp_path / "worker_0.log").write_text("".join(f"{megatron_line(step)}\n" for step in range(1, 31)))
     shown = screen(tmp_path)
-    assert "missing throughput, TFLOP/s, MFU, HFU: pass --world-size --seq-length --model --hw --recompute" in shown
+    flags = "--world-size --seq-length --model --hw --dtype"
+    assert f"missing throughput, TFLOP/s, MFU: pass {flags}" in shown
 
 
 def test_several_trainings_are_the_first_warning(log, tmp_path):
