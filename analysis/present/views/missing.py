@@ -109,7 +109,7 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
     if not others:
         return _passing(run, figures, [*flags[:-1], flag])
     *clauses, last = _passing(run, others, [other for other in flags if other != RECOMPUTE])
-    if len(clauses) > MOST_FLAGS:
+    if len(clauses) > FEW_FLAGS:
         # The flags of MFU are enough to look up; the row of HFU then asks for its own.
         return [*clauses, last]
     return [*clauses, tr("{clause};", clause=last), tr("HFU also {flag}", flag=flag)]

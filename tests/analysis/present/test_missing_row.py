@@ -269,7 +269,9 @@ def test_where_few_flags_are_missing_that_of_recomputation_has_its_values(tmp_pa
     several = "".join(f"{megatron_line(step)}\n" for step in range(1, 31))
     assert screen(tmp_path, several)["missing"].endswith("--model --hw --dtype")
     # Of a peak that is given no number type is needed.
-    assert screen(tmp_path, several, "--peak-tflops", "400")["missing"].endswith("--model; HFU also --recompute")
+    assert screen(tmp_path, several, "--peak-tflops=400", "--world-size=8")["missing"].endswith(
+        "--model; HFU also --recompute"
+    )
 
 
 def test_the_mfu_that_the_log_prints_is_in_the_row_of_ours(tmp_path):
