@@ -102,12 +102,13 @@ def use_one_of(names: Iterable[str], command: str) -> str:
     return tr("`{command}` lists all {n}", command=command, n=len(listed))
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str) -> UsageError:
+def unknown_name(kind: str, name: str, known: Iterable[str], remedy: str, of: str | None = None) -> UsageError:
     """Make the error for a name that is in no table, with its nearest neighbours in the remedy.
 
-    ``kind`` is a marked message, ``remedy`` in the language in use.
+    ``kind`` is a marked message, ``remedy`` in the language in use. The neighbours are those of ``of``,
+    where that is not the ``name``.
     """
     spelled = {k.lower(): k for k in known}
-    near = [spelled[k] for k in difflib.get_close_matches(name.lower(), spelled, n=4, cutoff=0.5)]
+    near = [spelled[k] for k in difflib.get_close_matches((of or name).lower(), spelled, n=4, cutoff=0.5)]
     hint = tr("did you mean {names}? ", names=", ".join(near)) if near else ""
     return UsageError(tr("unknown {kind} {name!r}", kind=tr(kind), name=name), remedy=hint + remedy)

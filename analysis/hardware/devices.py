@@ -84,6 +84,8 @@ class DevicePeak:
 
 # The device name of a peak from the user, without a known device.
 BY_HAND = "given by hand"
+# What is shown of a device that the log calls a CPU.
+CPU = "CPU"
 # What the source of a peak says that is computed from the cores and their clock.
 DERIVED, SIXTEEN_BIT = "derived: cores", ("bf16", "fp16")
 # Number types of matrix multiplications in training.
@@ -148,7 +150,7 @@ def known_name(printed: str) -> str | None:
 
 def is_cpu(printed: object) -> bool:
     """Whether what a log prints as its device is a CPU, which no row of the table is."""
-    return str(printed).casefold() == "cpu"
+    return str(printed).casefold() == CPU.casefold()
 
 
 def choose_peak(device: Device, dtype: str, basis: str = "matrix") -> DevicePeak | None:

@@ -6,6 +6,8 @@ The padded vocabulary is not here: it depends on the run.
 
 from __future__ import annotations
 
+import difflib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -17,6 +19,13 @@ from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
+
+# The families of two names are one where their letters agree so far.
+SAME_FAMILY = 0.75
+_LETTERS = re.compile(r"[a-z]*")
+# A number of parameters in a name, and words that make another model of it.
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:\d+x)?\d+(?:\.\d+)?[bm]\d?(?![a-z0-9])")
+_OTHER = re.compile(r"-(?:moe|tiny|mini|small|lite|debug)(?![a-z0-9])")
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,32 @@ def find_model(name: str) -> Model:
     model = catalogued(name)
     if model is None:
         remedy = tr("give the shape by flags: --num-layers, --hidden-size, --vocab-size and so on")
-        raise unknown_name(msg("model"), name, _by_name(), remedy)
+        part = named_in(name)
+        near, of = ([part.name], part.name) if part else (_of_family(name), _normal(name))
+        raise unknown_name(msg("model"), name, near, remedy, of)
     return model
+
+
+def named_in(name: str) -> Model | None:
+    """The model whose name ``name`` begins with, as llama2_70b_lora does; None where the rest makes it another one."""
+    normal = _normal(name.rpartition("/")[2])
+    heads = [known for known in _by_name() if normal.startswith(f"{known}-")]
+    head = max(heads, key=len, default=None)
+    if head is None or _SIZE.search(normal[len(head) :]) or _OTHER.search(normal[len(head) :]):
+        return None
+    return _by_name()[head]
+
+
+def _of_family(name: str) -> list[str]:
+    """The names whose family is spelled nearly as that of ``name``: a model of another family is no remedy."""
+    families = {known: _family(known) for known in _by_name()}
+    near = difflib.get_close_matches(_family(_normal(name)), set(families.values()), n=2, cutoff=SAME_FAMILY)
+    return [known for known, family in families.items() if family in near]
+
+
+def _family(name: str) -> str:
+    """The letters with which a name begins: llama of llama2-7b."""
+    return _LETTERS.match(name)[0]  # type: ignore[index]
 
 
 def catalogued(name: str) -> Model | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from analysis.hardware.devices import CPU, is_cpu
 from analysis.model.catalogue import catalogued
 from analysis.run.options import RunOptions
 from analysis.run.other_model import without_other_model
@@ -94,7 +95,8 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
     """Facts for which every step line prints the same value, and the device that the log names."""
     facts = {}
     if log.device is not None:
-        facts["device_name"] = Fact(log.device.value, log.device.origin(len(log.sources) > 1))
+        name = CPU if is_cpu(log.device.value) else log.device.value
+        facts["device_name"] = Fact(name, log.device.origin(len(log.sources) > 1))
     for name in ("global_batch_size", "seq_length"):
         printed = log.steps[name].unique()
         if len(printed) == 1 and printed[0] is not None:

@@ -5,10 +5,13 @@ Comes in: a run. Goes out: names of the catalogue, none where no model or too ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from analysis.model.catalogue import catalogued
+from analysis.model.catalogue import catalogued, named_in
 from analysis.model.same import has_shape, models_of, same_model
+from analysis.model.shape import ModelShape
+from analysis.run.other_model import SIZES, contradicted
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 
@@ -23,11 +26,25 @@ def names_of_model(analysis: Analysis, context: RunContext, sources: Sequence[st
     # With flags that change its sizes it is another model.
     if given and same_model(given.shape, shape):
         return [given.name]
-    printed = catalogued(str(context.get("model_name")))
-    # Its shape does not name it: Code Llama has that of Llama 2.
-    if printed and printed.common_shape and has_shape(printed, shape):
+    name = str(context.get("model_name"))
+    printed = catalogued(name) or named_in(name)
+    # Models of several families have one shape: Code Llama has that of Llama 2.
+    if printed and has_shape(printed, shape):
         return [printed.name]
     named = [model.name for model in models_of(shape)]
-    text = " ".join((*sources, str(context.get("model_name")))).lower()
-    names = [name for name in named if name in text] or named
+    text = " ".join((*sources, name)).lower().replace("_", "-")
+    names = [name for name in named if _is_in(text, name)] or named
     return names if len(names) <= MODELS_NAMED else []
+
+
+def _is_in(text: str, name: str) -> bool:
+    """Whether ``name`` is in ``text``, and is no part of another one: llama-7b is one of codellama-7b."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
+
+
+def printed_name(context: RunContext, shape: ModelShape) -> str | None:
+    """What the log calls its model; None where that is the name of a model of other sizes."""
+    name = context.get("model_name")
+    model = (catalogued(name) or named_in(name)) if isinstance(name, str) else None
+    sizes = {key: getattr(shape, key) for key in SIZES}
+    return None if model and contradicted(model.quantities(), sizes) else name

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from analysis.flops import Ignorable, real_model_formula
-from analysis.hardware.devices import faster_types
+from analysis.hardware.devices import faster_types, is_cpu
 from analysis.model.parameters import count_parameters
+from analysis.run.batch_sizes import describe_several_batches
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
+from analysis.run.useful_time import printed_skips
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 from logparse.schema import flag_of
@@ -27,6 +29,10 @@ OF_PEAK = ("mfu", "hfu", "peak_utilization")
 SAME_MODEL = 0.03
 # No training in our table of published rates reaches this MFU.
 HIGHEST_PUBLISHED = 0.7
+# A higher one is doubted, as of another device or of other sizes: the highest one that was ever claimed is 72 %.
+HIGHEST_BELIEVED = 0.75
+# TFLOP/s that no training of ours reaches on a CPU, whose matrix units are those of few and recent models.
+HIGHEST_OF_CPU = 20.0
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # Codes of the notes on a model that has what the formula ignores.
@@ -127,10 +133,8 @@ def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
 
 def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where only rows with skipped updates count."""
-    counted = steps.filter("counted").select(
-        "iterations", pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64))
-    )
-    skipped, done = counted["skipped_iterations"].fill_null(0).sum(), counted["iterations"].sum()
+    counted = steps.filter("counted").select("iterations", skipped=printed_skips())
+    skipped, done = counted["skipped"].sum(), counted["iterations"].sum()
     if skipped:
         yield warning("counted_updates_skipped", n=int(skipped), of=int(done))
 
@@ -163,13 +167,12 @@ def describe_rounded(context: RunContext) -> Iterator[Note]:
 
 def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     how = result.computation
-    yield from _against_peak(result, assumed=context.get("precision") is None)
+    yield from _against_peak(result, context)
+    yield from _of_cpu(result, context)
     yield from _not_in_formula(how)
     yield from _of_parameters(how, context)
     yield from _strangers(result.steps)
-    batches = result.steps["global_batch_size"].filter(result.steps["counted"]).drop_nulls().n_unique()
-    if batches > 1:
-        yield info("several_batch_sizes", n=batches)
+    yield from describe_several_batches(result.steps, result.rate("steady")["step_time_ms"])
     yield from _unprinted_ramp(result.steps, context)
     if how.shape.adapter_parameters is not None:
         yield info("adapters_trained", n=how.shape.adapter_parameters)
@@ -197,11 +200,20 @@ def _not_understood(result: Analysis) -> Iterator[Note]:
         yield warning("hfu_is_a_range", setting=setting, low=mfu * low, high=mfu * high)
 
 
-def _against_peak(result: Analysis, assumed: bool) -> Iterator[Note]:
-    """Shares of the peak that are impossible, and what the SKUs of a family make of them.
+def _of_cpu(result: Analysis, context: RunContext) -> Iterator[Note]:
+    """A warning where a device that the log calls a CPU is too fast for one."""
+    reached = result.value("tflops_per_second_per_device")
+    if is_cpu(context.get("device_name")) and result.computation.peak is None and (reached or 0.0) > HIGHEST_OF_CPU:
+        yield warning("fast_for_cpu", reached=reached)
 
-    ``assumed``: no one gave the number type, so that another one may explain them.
+
+def _against_peak(result: Analysis, context: RunContext) -> Iterator[Note]:
+    """Shares of the peak that are impossible or doubtful, and what the SKUs of a family make of them.
+
+    Where no one gave the number type, another one may explain them.
     """
+    assumed = context.get("precision") is None
+    is_upper_bound = context.get("variable_seq_lengths") or context.get("packed_documents")
     peak = result.computation.peak
     if peak is None:
         return
@@ -215,6 +227,8 @@ def _against_peak(result: Analysis, assumed: bool) -> Iterator[Note]:
     mfu = shares.get("mfu", 0.0)
     if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, mfu / HIGHEST_PUBLISHED)):
         yield warning("high_for_assumed_peak", share=mfu, dtype=peak.dtype, types=types)
+    elif not peak.range and not is_upper_bound and HIGHEST_BELIEVED < mfu <= max(shares.values()) <= 1:
+        yield warning("high_mfu", share=mfu, most=HIGHEST_BELIEVED)
     if peak.range and shares:
         metric, share = next(iter(shares.items()))
         low, high = (share * peak.peak_tflops_per_second / p for p in reversed(peak.range))

@@ -76,10 +76,10 @@ class Run:
         return counted < FEWEST_STEPS or seconds < SHORTEST_SECONDS
 
     @property
-    def few_steps(self) -> int | None:
-        """The counted steps, where they are too few; None where there are enough."""
-        counted = self._length[0]
-        return counted if counted < FEWEST_STEPS else None
+    def has_few_counted(self) -> bool:
+        """Whether the run is short by its counted steps; where none has a time of its own, by its time first."""
+        counted, seconds = self._length
+        return counted < FEWEST_STEPS and (counted > 0 or seconds >= SHORTEST_SECONDS)
 
     @cached_property
     def _length(self) -> tuple[int, float]:

@@ -12,7 +12,7 @@ import polars as pl
 from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import Parameters, count_parameters
 from analysis.run.batch_sizes import mean_batch
-from analysis.run.model_name import names_of_model
+from analysis.run.model_name import names_of_model, printed_name
 from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
@@ -21,7 +21,7 @@ from logparse.findings import Note
 
 @dataclass(frozen=True)
 class Title:
-    """``models`` are named models of its shape, ``printed_model`` is what the log calls it.
+    """``models`` are named models of its shape, ``printed_model`` is what the log calls it, if it has its sizes.
 
     ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown;
     with ``untimed`` it leaves out steps that print no time. ``tokens`` are those of its steps. None where a value is
@@ -64,7 +64,7 @@ def title_of(
     tokens = rows.select((pl.col("iterations") * pl.col("batch") * of_a_sample).sum()).item()
     return Title(
         models=names_of_model(analysis, context, sources),
-        printed_model=context.get("model_name"),
+        printed_model=printed_name(context, analysis.computation.shape),
         parameters=count_parameters(analysis.computation.shape),
         layers=analysis.computation.shape.num_layers,
         width=analysis.computation.shape.hidden_size,

@@ -5,6 +5,8 @@ Comes in: rows marked by ``row_selection``. Goes out: the rows with a time, with
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from analysis.run.baseline_step_time import with_baseline
@@ -16,6 +18,7 @@ from analysis.run.exclusion_reasons import (
     HOLDS_SAVE,
     NAN,
     NO_TIME,
+    OF_THE_RUN,
     SKIPPED,
     STALL,
     TIME_DAMAGED,
@@ -43,12 +46,37 @@ def kept_steps() -> pl.Expr:
     return pl.when("replayed").then(0).otherwise((pl.col("iterations") - again_steps() - lost).clip(0))
 
 
+@dataclass(frozen=True)
+class LostUpdates:
+    """Of the updates of ``steps``: those ``lost``, and the ones of them that are ``nan``; others were skipped."""
+
+    lost: int
+    nan: int
+    steps: int
+
+
+def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
+    """The updates of the run's own steps that were left out or are NaN."""
+    nan = (
+        pl.when("update_is_nan")
+        .then("iterations")
+        .otherwise(pl.min_horizontal(pl.col("nan_iterations").fill_null(0), "iterations"))
+    )
+    rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
+    lost, of_nan, done = rows.select(_lost_updates().sum(), nan=nan.sum(), steps=pl.col("iterations").sum()).row(0)
+    return LostUpdates(int(lost), int(of_nan), int(done))
+
+
+def printed_skips() -> pl.Expr:
+    """Steps of a row whose update was skipped, as printed."""
+    return pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
+
+
 def _lost_updates() -> pl.Expr:
     """Steps of a row whose update was left out or is NaN."""
     # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
     # The gradient norm is that of the row's last step.
-    flags = (pl.col("overflow").cast(pl.Int64), is_infinite("grad_norm").cast(pl.Int64))
-    lost = pl.max_horizontal("skipped_iterations", "nan_iterations", *flags).fill_null(0)
+    lost = pl.max_horizontal(printed_skips(), "nan_iterations", is_infinite("grad_norm").cast(pl.Int64)).fill_null(0)
     return pl.when("update_is_nan").then("iterations").otherwise(pl.min_horizontal(lost, "iterations"))
 
 

@@ -21,10 +21,11 @@ from analysis.present.views.warnings import own_warnings, printed_flops, ranked_
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, NAN, SKIPPED, STALL
+from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
 from analysis.run.printed_rates import WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
+from analysis.run.useful_time import LostUpdates, count_lost_updates
 from logparse.language import msg, tr
 
 # Where a rate is unknown the next one is shown.
@@ -128,30 +129,36 @@ def rate_rows(run: Run) -> list[ScreenRow]:
 def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["step_time_ms"] is None:
         return _phases(run)
-    value, clauses = step_time(rate["step_time_ms"]), []
+    value, clauses, lost = step_time(rate["step_time_ms"]), [], count_lost_updates(run.steps)
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
     if rate["rate"] != "steady":
         clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        clauses = [_mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls))]
-    codes = {note.code for note in run.notes}
-    if "counted_updates_skipped" in codes:
-        clauses.append(tr("updates skipped"))
-    if "time_by_rate_of_run" in codes:
+        clauses = [_mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)]
+    if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
+    if lost.lost:
+        clauses.append(_lost_updates(lost))
     return ScreenRow(tr("step time"), value, clauses)
 
 
-def _mean(run: Run, longer: bool, time: str) -> str:
+def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:
     """What the ``time`` of a step with stalls is, and how many stalls the median leaves out where they are many."""
     reasons = run.steps["excluded_reason"]
-    if reasons.is_in([SKIPPED, NAN]).any():
-        return tr("median; mean including lost steps {time}", time=time)
+    if lost.lost:
+        return tr("median; {time} per useful step", time=time)
     stalls = int((reasons == STALL).sum())
     if longer and stalls > MANY_STALLS * len(reasons):
         return tr("median without {n} stalls, mean with them {time}", n=stalls, time=time)
     stalled = longer and stalls
     return tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)
+
+
+def _lost_updates(lost: LostUpdates) -> str:
+    """How many updates were lost, and whether by NaN."""
+    some, all_of_them = msg("{n} of {of} updates skipped or NaN"), msg("{n} of {of} updates NaN")
+    text = all_of_them if lost.nan == lost.lost else some if lost.nan else msg("{n} of {of} updates skipped")
+    return tr(text, n=f"{lost.lost:,}", of=f"{lost.steps:,}")
 
 
 def _holds_pauses(run: Run) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.flops import real_model_formula
-from analysis.hardware.devices import is_cpu
-from analysis.model.catalogue import catalogued
+from analysis.hardware.devices import BY_HAND, is_cpu
+from analysis.model.catalogue import catalogued, named_in
 from analysis.model.same import models_of
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
@@ -101,8 +101,23 @@ def _no_time(run: Run) -> str:
 def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
     """The ``figures``, and each flag to pass for them."""
     flags = list(dict.fromkeys(_flags(run)))
-    # Recomputation alone does not give an MFU.
-    names = tr(", ").join(dict.fromkeys([*figures, *([tr("HFU")] if RECOMPUTE in flags else [])]))
+    if RECOMPUTE not in flags:
+        return _passing(run, figures, flags)
+    # Of all figures HFU alone needs it.
+    flag = f"{RECOMPUTE} {ITS_VALUES}" if len(flags) <= FEW_FLAGS else RECOMPUTE
+    others = [figure for figure in figures if figure != tr("HFU")]
+    if not others:
+        return _passing(run, figures, [*flags[:-1], flag])
+    *clauses, last = _passing(run, others, [other for other in flags if other != RECOMPUTE])
+    if len(clauses) > FEW_FLAGS:
+        # The flags of MFU are enough to look up; the row of HFU then asks for its own.
+        return [*clauses, last]
+    return [*clauses, tr("{clause};", clause=last), tr("HFU also {flag}", flag=flag)]
+
+
+def _passing(run: Run, figures: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The ``figures``, why they are missing where one reason is all, and the ``flags`` to pass for them."""
+    names = tr(", ").join(figures)
     if 0 < len(settings := _settings(run)) <= MOST_NAMED:
         named = tr(", ").join(tr(SETTINGS[name]) for name in settings)
         return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]
@@ -112,8 +127,6 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
         return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"])]
     if flags == ["--peak-tflops"]:
         return [tr("{figures}: no peak of this device is known: pass --peak-tflops", figures=names)]
-    if RECOMPUTE in flags and len(flags) <= FEW_FLAGS:
-        flags[flags.index(RECOMPUTE)] = f"{RECOMPUTE} {ITS_VALUES}"
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
 
 
@@ -184,8 +197,17 @@ def _flags(run: Run) -> Iterator[str]:
     counted = not _on_cpu(run) and not any(code in notes for code in NOT_COUNTED)
     if run.analysis.computation.peak is None and counted:
         yield _flag_of_peak(run, notes)
+    if counted and _has_assumed_type(run):
+        yield "--dtype"
     if "hfu_not_computed" in notes and counted:
         yield RECOMPUTE
+
+
+def _has_assumed_type(run: Run) -> bool:
+    """Whether an MFU that is missing would be of a number type that nothing gives."""
+    peak = run.analysis.computation.peak
+    no_type = run.context.get("precision") is None and _known_rate(run)["mfu"] is None
+    return no_type and not (peak and peak.name == BY_HAND) and not any(note.code in NO_PEAK for note in run.notes)
 
 
 def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
@@ -201,9 +223,9 @@ def _flags_of_model(run: Run) -> list[str]:
     A model of the catalogue that happens to be named would give the settings of another one.
     """
     names = run.title.models or [run.title.printed_model or ""]
-    model = catalogued(names[0]) if len(names) == 1 else None
+    model = (catalogued(names[0]) or named_in(names[0])) if len(names) == 1 else None
     if model and not contradicted(model.quantities(), run.context.values()):
-        return [f"--model {names[0]}"]
+        return [f"--model {names[0] if catalogued(names[0]) else model.name}"]
     if _has_own_sizes(run):
         names = [name for name in _unknown_names(run) if name in OF_MODEL]
         return list(dict.fromkeys(_flag_of_setting(name) or "--config" for name in names))[:MOST_OF_MODEL]

@@ -9,7 +9,7 @@ from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, minute, span
-from analysis.run.run import Run
+from analysis.run.run import FEWEST_STEPS, SHORTEST_SECONDS, Run
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
 from logparse.language import msg, tr
@@ -55,10 +55,9 @@ def _no_goodput(run: Run) -> str:
         return ""
     untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
     if run.has_few_steps if untimed else run.short:
-        few = None if untimed else run.few_steps
-        if few == 1:
-            return tr("short log, 1 counted step: no goodput")
-        return tr("short log, {n} counted steps: no goodput", n=few) if few else tr("short log, no goodput")
+        if untimed or run.has_few_counted:
+            return tr("short log, under {n} counted steps: no goodput", n=FEWEST_STEPS)
+        return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
         return tr("no goodput for rollouts")
     return tr("no goodput without step times") if untimed else ""

@@ -27,6 +27,8 @@ RANKED = (
         "above_peak",
         "above_assumed_peak",
         "high_for_assumed_peak",
+        "high_mfu",
+        "fast_for_cpu",
         "parameters_differ",
         "clock_shorter_than_steps",
         "clock_longer_than_steps",
@@ -49,7 +51,7 @@ RANKED = (
     "number_type_assumed",
     *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
-    *("pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
+    *("step_time_of_one_batch", "pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
     *("samples_rate_not_computed", "tokens_rate_not_computed", "layers_not_counted", "flops_rate_not_computed"),
     *("mfu_not_counted", "device_unknown", "device_not_listed", "no_peak_of_type"),
 )
@@ -111,22 +113,48 @@ def printed_flops(run: Run) -> str:
     return next(known, msg("the log prints {value}"))
 
 
-def _clause(note: Note) -> str:
+def _clause(note: Note, run: Run) -> str:
+    if shares := _of_model(note, run):
+        printed, ours = map(_from_model, shares)
+        return tr("TFLOP/s: log {printed} the real model's, ours {ours}", printed=printed, ours=ours)
     cause = short_cause(note.fields["cause"]) if "cause" in note.fields else ""
     return tr("{clause} ({cause})", clause=clause(note), cause=cause) if cause else clause(note)
 
 
-def _counts(note: Note, run: Run) -> str | None:
-    """What the log's TFLOP/s count where they differ from ours by that alone: the FLOPs of the real model."""
+def _from_model(share: float) -> str:
+    """How far TFLOP/s are from those of the real model."""
+    apart = round(abs(share - 1), 2)
+    if not apart:
+        return tr("equal")
+    return tr(msg("{share} above") if share > 1 else msg("{share} below"), share=percent(apart, 0))
+
+
+def _of_model(note: Note, run: Run) -> tuple[float, float] | None:
+    """The log's TFLOP/s and ours over those of the real model; None where a part of the work may be recomputation."""
+    shares = _over_model(note, run)
+    return shares if shares and run.analysis.computation.executed_times() == (1.0, 1.0) else None
+
+
+def _over_model(note: Note, run: Run) -> tuple[float, float] | None:
+    """The log's TFLOP/s and ours over those of the real model, of a note that the two differ."""
     how, tokens = run.analysis.computation, run.analysis.rate("steady")[TOKENS]
     of_flops = note.code == "printed_rate_differs" and str(note.fields["figure"]).endswith(TFLOPS)
     terms = real_model_formula().terms_per_token(how.shape, how.seq_length) if how.seq_length else None
     if not of_flops or terms is None or not tokens:
         return None
-    of_printed = note.fields["printed"] * 1e12 / tokens / sum(terms.values())
+    of_model = tokens * sum(terms.values()) / 1e12
+    return note.fields["printed"] / of_model, note.fields["ours"] / of_model
+
+
+def _counts(note: Note, run: Run) -> str | None:
+    """What the log's TFLOP/s count where they differ from ours by that alone: the FLOPs of the real model."""
+    shares = _over_model(note, run)
+    if shares is None:
+        return None
+    of_printed, _ = shares
     if abs(of_printed - 1) < SAME_SHARE:
         return OF_MODEL
-    times = how.executed_times()
+    times = run.analysis.computation.executed_times()
     executed = times is not None and times[0] == times[1] and abs(of_printed / times[0] - 1) < SAME_SHARE
     return OF_EXECUTED if executed else None
 
@@ -181,7 +209,7 @@ def own_notes(run: Run) -> list[Note]:
 
 def own_warnings(run: Run) -> list[str]:
     """A clause for each warning of ``own_notes``."""
-    return list(dict.fromkeys(map(_clause, own_notes(run))))
+    return list(dict.fromkeys(_clause(note, run) for note in own_notes(run)))
 
 
 def warning_clauses(run: Run) -> list[str]:

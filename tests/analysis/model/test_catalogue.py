@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from analysis.model.catalogue import all_models, find_model
+from analysis.model.catalogue import all_models, find_model, named_in
 from logparse.errors import UsageError
 from logparse.schema import QUANTITY
 
@@ -100,3 +100,34 @@ def test_unknown_name_says_what_to_do():
     assert caught.value.problem == "unknown model 'llama2-8b'"
     assert "llama2-7b" in caught.value.remedy
     assert "--num-layers, --hidden-size, --vocab-size" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("llama2_70b_lora", "llama2-70b"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama3-8b"),
+        ("gpt2-xl-wiki", "gpt2-xl"),
+        ("gpt2-8.3b", None),
+        ("llama2-7b-moe", None),
+        ("distill-qwen-7b", None),
+        ("llama2-7bx", None),
+    ],
+)
+def test_a_name_that_begins_with_a_model_is_of_it(name, model):
+    found = named_in(name)
+    assert (found.name if found else None) == model
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("olmo-1b", "give"),
+        ("llama2_70b_lora", "did you mean llama2-70b? give"),
+        ("lama2-7b", "did you mean llama2-7b, "),
+    ],
+)
+def test_only_models_of_the_family_are_proposed(name, hint):
+    with pytest.raises(UsageError) as caught:
+        find_model(name)
+    assert caught.value.remedy.startswith(hint)

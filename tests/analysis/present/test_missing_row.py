@@ -63,7 +63,7 @@ def test_a_figure_that_the_log_prints_is_missing_as_computed(tmp_path):
     ]
     shown = screen(tmp_path, "\n".join(lines) + "\n")
     assert shown["TFLOP/s"].endswith("printed by the log")
-    assert shown["missing"].startswith("throughput, computed TFLOP/s, MFU, HFU: pass --world-size")
+    assert shown["missing"].startswith("throughput, computed TFLOP/s, MFU: pass --world-size")
 
 
 def test_a_log_with_times_of_phases_says_that_no_rate_is_possible(tmp_path):
@@ -267,7 +267,11 @@ def test_where_few_flags_are_missing_that_of_recomputation_has_its_values(tmp_pa
     unknown = "".join(line for line in text.splitlines(keepends=True) if "activation checkpointing" not in line)
     assert screen(tmp_path, unknown)["missing"].endswith(" --recompute none|selective|full")
     several = "".join(f"{megatron_line(step)}\n" for step in range(1, 31))
-    assert screen(tmp_path, several)["missing"].endswith("--model --hw --recompute")
+    assert screen(tmp_path, several)["missing"].endswith("--model --hw --dtype")
+    # Of a peak that is given no number type is needed.
+    assert screen(tmp_path, several, "--peak-tflops=400", "--world-size=8")["missing"].endswith(
+        "--model; HFU also --recompute"
+    )
 
 
 def test_the_mfu_that_the_log_prints_is_in_the_row_of_ours(tmp_path):
@@ -296,7 +300,7 @@ def test_on_a_cpu_no_flag_is_asked_for_that_would_not_help(tmp_path):
     shown = screen(tmp_path, text)
     assert shown["missing"] == "MFU: not computed on a CPU"
     assert "compared" not in shown
-    assert "the log names cpu, not H100 SXM5" in screen(tmp_path, text, "--hw", "h100")["warnings"]
+    assert "the log names CPU, not H100 SXM5" in screen(tmp_path, text, "--hw", "h100")["warnings"]
 
 
 def test_many_stalls_are_named_beside_the_median(tmp_path):
@@ -320,8 +324,17 @@ def tuned(rates):
     return "".join(TUNED.format(step=step, rate=rate) for step, rate in enumerate(rates, 1))
 
 
+@pytest.mark.parametrize(("n", "limit"), [(30, "5 min"), (12, "20 counted steps")], ids=["seconds", "steps"])
+def test_a_short_log_names_the_limit(tmp_path, n, limit):
+    (tmp_path / "run.log").write_text(steps([1000.0] * n))
+    title = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout.splitlines()[1]
+    assert title.endswith(f"short log, under {limit}: no goodput")
+
+
 @pytest.mark.parametrize(
-    ("lines", "why"), [(12, "short log, no goodput"), (30, "no goodput without step times")], ids=["few", "enough"]
+    ("lines", "why"),
+    [(12, "short log, under 20 counted steps: no goodput"), (30, "no goodput without step times")],
+    ids=["few", "enough"],
 )
 def test_a_run_without_step_times_says_why_there_is_no_goodput(tmp_path, lines, why):
     (tmp_path / "run.log").write_text(tuned([400.5] * lines))
@@ -343,7 +356,8 @@ def test_printed_rates_that_spread_show_how_far(tmp_path, rates, clause):
 
 def test_a_model_that_the_log_names_is_asked_for_only_with_the_sizes_of_the_log(tmp_path):
     text = (ROOT / "fixtures/mindformers/family-a-sink/run.log").read_text()
-    assert "--model llama_7b" in screen(tmp_path, text)["missing"]
+    assert "--model llama-7b" in screen(tmp_path, text)["missing"]
+    assert "--model llama-7b" in screen(tmp_path, text.replace("'llama_7b'", "'llama_7b_lora'"))["missing"]
     other = text.replace("'num_layers': 32", "'num_layers': 2")
     assert other != text
     shown = screen(tmp_path, other, "--hw", "910b3")["missing"]
@@ -353,7 +367,7 @@ def test_a_model_that_the_log_names_is_asked_for_only_with_the_sizes_of_the_log(
 
 
 OWN_SIZES = ("--num-layers", "31", "--hidden-size", "6144", "--vocab-size", "256000")
-JOB = ("--world-size", "64", "--seq-length", "4096", "--hw", "h100", "--recompute", "none")
+JOB = ("--world-size", "64", "--seq-length", "4096", "--hw", "h100", "--dtype", "bf16", "--recompute", "none")
 
 
 def test_of_a_model_that_flags_describe_the_flags_that_are_still_missing_are_asked_for(tmp_path):
@@ -374,3 +388,42 @@ def test_of_sizes_that_no_known_model_has_the_log_may_print_them(tmp_path):
     shown = screen(tmp_path, without(text, "kv_channels", "ffn_hidden_size"), "--hw", "910b3")["missing"]
     assert "--model" not in shown
     assert "--num-attention-heads --num-query-groups" in shown
+
+
+@pytest.mark.parametrize(
+    ("layers", "printed", "model"),
+    [
+        (32, "llama_7b", "llama-7b"),
+        (32, "llama2_7b", "llama2-7b"),
+        (32, "llama2_7b_lora", "llama2-7b"),
+        (2, "llama_7b", "2 layers x 4,096"),
+        (2, "vicuna_7b", "vicuna_7b"),
+    ],
+)
+def test_the_title_names_the_model_of_the_log_where_it_has_its_sizes(tmp_path, layers, printed, model):
+    text = (
+        (ROOT / "fixtures/mindformers/family-a-sink/run.log")
+        .read_text()
+        .replace("'num_layers': 32", "'num_layers': {}")
+    )
+    (tmp_path / "run.log").write_text(
+        text.replace("'num_layers': {}", f"'num_layers': {layers}").replace("llama_7b", printed)
+    )
+    title = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="200").stdout.splitlines()[0]
+    assert title.partition(" on ")[0] == model
+
+
+@pytest.mark.parametrize("case", ["nanotron/llama-dp4-tp2", "mindformers/family-b-1.5"])
+def test_printed_tflops_and_ours_are_compared_with_those_of_the_real_model(tmp_path, case):
+    text = (ROOT / "fixtures" / case / "run.log").read_text()
+    shown, by_model = screen(tmp_path, text), screen(tmp_path, text, "--formula", "megatron")
+    printed = float(re.search(r"the log prints ([\d.]+)", shown["TFLOP/s"])[1])
+    ours, real = (float(found["TFLOP/s"].split()[0]) for found in (shown, by_model))
+
+    found = re.search(
+        r"TFLOP/s: log (\d+) % (above|below) the real model's, ours (\d+) % (above|below)", shown["warnings"]
+    )
+    shares = [1 + (1 if side == "above" else -1) * int(n) / 100 for n, side in (found.groups()[:2], found.groups()[2:])]
+    # Both are shown with three digits.
+    assert shares == pytest.approx([printed / real, ours / real], abs=0.02)
+    assert "the real model's, ours equal" in by_model["warnings"]

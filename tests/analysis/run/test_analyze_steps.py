@@ -11,6 +11,7 @@ from analysis.hardware.devices import DevicePeak, peak_by_hand
 from analysis.hardware.peak import resolve_peak
 from analysis.present.words import say
 from analysis.run.analyze_steps import analyze_steps
+from analysis.run.batch_sizes import describe_several_batches
 from analysis.run.exclusion_reasons import NAN, WARM_UP
 from analysis.run.notes import unknown
 from analysis.run.result import Analysis
@@ -105,8 +106,47 @@ def test_more_than_trainings_reach_by_an_assumed_peak_names_the_faster_number_ty
     peak, _ = resolve_peak("gb200", None)
     (note,) = of_code(run(GOLDEN | {"world_size": 2}, peak).notes, "high_for_assumed_peak")
     assert (note.fields["share"], note.fields["types"]) == (pytest.approx(0.948, abs=0.001), ["fp8", "fp4"])
-    assert not of_code(run(GOLDEN | {"world_size": 2, "precision": "bf16"}, peak).notes, note.code)
+    given = run(GOLDEN | {"world_size": 2, "precision": "bf16"}, peak).notes
+    assert not of_code(given, note.code)
+    (doubted,) = of_code(given, "high_mfu")
+    assert doubted.fields == {"share": note.fields["share"], "most": 0.75}
     assert not of_code(run(GOLDEN | {"world_size": 3}, peak).notes, note.code)
+
+
+@pytest.mark.parametrize(("share", "doubted"), [(0.74, False), (0.76, True), (1.01, False)])
+def test_an_mfu_that_no_training_reaches_is_doubted(share, doubted):
+    notes = run(GOLDEN | {"precision": "bf16"}, peak_by_hand(REAL / share, "bf16")).notes
+    assert bool(of_code(notes, "high_mfu")) == doubted
+    assert bool(of_code(notes, "above_peak")) == (share > 1)
+    varied = GOLDEN | {"precision": "bf16", "variable_seq_lengths": True}
+    assert not of_code(run(varied, peak_by_hand(REAL / share, "bf16")).notes, "high_mfu")
+
+
+@pytest.mark.parametrize(("device", "doubted"), [("cpu", True), ("CPU", True), ("H100", False)])
+def test_a_cpu_that_is_too_fast_is_doubted(device, doubted):
+    notes = run(GOLDEN | {"device_name": device}).notes
+    assert bool(of_code(notes, "fast_for_cpu")) == doubted
+    assert not of_code(run(GOLDEN | {"device_name": device, "world_size": 4096}).notes, "fast_for_cpu")
+
+
+@pytest.mark.parametrize(
+    ("batches", "times", "batch"),
+    [
+        ([64] * 10 + [128] * 10, [1000.0] * 10 + [2000.0] * 10, 128),
+        ([64] * 19 + [128], [1000.0] * 19 + [2000.0], None),
+        ([64] * 10 + [128] * 10, [1000.0] * 20, None),
+        (list(range(64, 84)), [1000.0 + 100 * n for n in range(20)], None),
+    ],
+    ids=["ramp", "few", "same time", "varies"],
+)
+def test_the_batch_of_the_step_time_is_named_where_others_take_another_time(batches, times, batch):
+    rows = {"global_batch_size": batches, "step_time_ms": times, "iterations": 1, "excluded_reason": None}
+    steps = pl.DataFrame(rows, schema_overrides={"excluded_reason": pl.String}).with_columns(counted=True)
+    (note,) = describe_several_batches(steps, steps["step_time_ms"].quantile(0.5, "higher"))
+    expected = info("several_batch_sizes", n=len(set(batches)))
+    if batch:
+        expected = warning("step_time_of_one_batch", n=2, sizes=[64, 128], batch=batch)
+    assert note == expected
 
 
 @pytest.mark.parametrize(("peak", "count"), [(598.82, 1), (598.84, 0)])

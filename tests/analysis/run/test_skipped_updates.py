@@ -27,7 +27,7 @@ def test_the_steps_of_skipped_updates_give_the_rates_where_no_other_row_counts(t
     assert run.step_time_ms == 2003.0
     assert None not in (run.tokens_per_second, run.mfu)
     time = next(row for row in rows(run) if row.label == "step time")
-    assert (time.value, time.clauses) == ("2.00 s", ["updates skipped"])
+    assert (time.value, time.clauses) == ("2.00 s", ["4 of 4 updates skipped"])
     (note,) = [note for note in run.notes if note.code == "counted_updates_skipped"]
     assert note.fields == {"n": 3, "of": 3}
     assert "no_row_counts" not in [note.code for note in run.notes]
@@ -58,6 +58,23 @@ def test_the_overhead_names_nan_only_where_a_step_is_nan(tmp_path, loss, label):
     run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
     goodput = next(row for row in rows(run) if row.label == "goodput")
     assert any(clause.removeprefix("lost: ").startswith(label) for clause in goodput.clauses)
+
+
+@pytest.mark.parametrize(
+    ("skipped", "nan", "clause"),
+    [(14, 0, "14 of 100 updates skipped"), (0, 3, "3 of 100 updates NaN"), (9, 2, "11 of 100 updates skipped or NaN")],
+)
+def test_a_short_log_says_how_many_updates_were_lost(tmp_path, skipped, nan, clause):
+    lines = [arguments_dump(SETTINGS)]
+    for step in range(1, 101):
+        pairs = {"number of skipped iterations": str(int(10 < step <= 10 + skipped))}
+        lines.append(megatron_line(step, 1000.0, pairs=pairs | ({"lm loss": "nan"} if 50 < step <= 50 + nan else {})))
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
+    run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
+    time = next(row for row in rows(run) if row.label == "step time")
+    mean = 99 / (99 - skipped - nan)
+    assert run.short
+    assert time.clauses == [f"median; {mean:.2f} s per useful step", clause]
 
 
 def test_skips_of_deepspeed_are_counted_since_the_start(tmp_path):
