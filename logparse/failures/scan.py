@@ -34,6 +34,7 @@ LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
 _CARRIES = regex.compile(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
+    r"|failed to import on the worker"
 )
 # Roles of what such an exception may carry.
 CARRIED = ("root", "consequence")
@@ -378,11 +379,11 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
     """Whether ``hit`` is an exception without a message, or with that of another process, and a line below says it."""
     if hit.meaning.signature == "crash.abort":
         return any("what():" in one.text and one.line - hit.line <= BELOW_HEADING for one in following[:1])
-    if hit.meaning.signature != "python.exception":
-        return False
-    if _CARRIES.search(hit.text):
+    if hit.role == "root" and _CARRIES.search(hit.text):
         below = (one for one in following if one.role in CARRIED and not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
+    if hit.meaning.signature != "python.exception":
+        return False
     if _TORN.search(hit.text):
         known = (one for one in following if one.role == "root" and one.family not in ("exception", "unknown"))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= FAR for one in known)
