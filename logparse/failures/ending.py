@@ -452,8 +452,8 @@ def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None
         alone = _of_environment(hits)
         # The environment of one process says nothing of another one on its node.
         rank = alone if cause.local_rank is None or cause.local_rank == alone == 0 else None
-    if rank is None and cause.rank is None and local is None and cause.meaning.collect == "plog":
-        rank = _of_torch_npu(hits)
+    if rank is None and cause.rank is None and local is None:
+        rank = _of_reporter(cause, hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
     codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
@@ -491,9 +491,11 @@ def _of_environment(hits: Sequence[Hit]) -> int | None:
     return next(iter(known)) if len(known) == 1 and ranks <= known else None
 
 
-def _of_torch_npu(hits: Sequence[Hit]) -> int | None:
-    """The only rank that torch_npu names as a process ends with an error: CANN's own lines name a device."""
-    ranks = {hit.rank for hit in hits if hit.meaning.signature == "context.npu_rank"}
+def _of_reporter(cause: Hit, hits: Sequence[Hit]) -> int | None:
+    """The only rank that torch_npu names as a process ends, or Ray as an actor died: the cause has none."""
+    ended = cause.meaning.collect == "plog"
+    reporter = "context.npu_rank" if ended else "context.ray_worker" if cause.meaning.signature == "ray.died" else None
+    ranks = {hit.rank for hit in hits if hit.meaning.signature == reporter}
     return next(iter(ranks)) if len(ranks) == 1 else None
 
 

@@ -28,6 +28,11 @@ PASTES = {
         "[ERROR] 2026-01-17-16:50:00 (PID:7, Device:2, RankID:2) ERR99999 UNKNOWN application exception\n",
         ("device_program", 1, 2, None, None),
     ),
+    "the worker of Ray that died": (
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+        "\tclass_name: Worker\n\tpid: 42\n\tname: 4kqR2tWorkerDict_0:3\n\tip: 10.0.0.7\n",
+        ("unknown", 1, 3, None, None),
+    ),
     "what a run outlived, before what ended it": (
         "RpcError: the counter service is away\nepoch 0, step 1\nepoch 0, step 2\nepoch 0, step 3\n"
         "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch.\n",
