@@ -16,7 +16,7 @@ from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.longest_stall import PAUSED_RUNS, REST_CHANCE, repeated_by_chance, without_longest_stall
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import FEWEST, KEPT, Night, State, watch
+from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State, watch
 
 Reason = Literal[
     "as_expected",
@@ -137,6 +137,8 @@ def watch_metric(
     values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
     if calm is None:
         return watch(values, **how)
+    # Pauses have long tails: only what is off by itself is part of a change.
+    how["away"] = OFF
     nights = watch(values, **how, accident=PAUSED_RUNS)
     others = [(calm, 0.0)]
     repeated = without_longest_stall(runs, metric, keep_repeated=True)

@@ -4,10 +4,10 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
-is off: one night, which proves nothing. It is confirmed where as many nights in a row are off to the same side as are
-asked for, more where runs before were half as far away, and their mean is farther away than chance takes it. A run far
-beyond the others confirms nothing, and one between them that is near the bound ends nothing.
-Runs that are off join the level only when a night within it shows that they were nights alone. A level that is
+is off: one night, which proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged
+together: a change is confirmed where they are as many as are asked for, more where runs before were half as far away,
+and their mean is farther away than chance takes it. A run far beyond the others confirms nothing.
+Runs that are away join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
 no night before that joins the level.
@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 # learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
 # drifted: as expected, but the newest runs are worse than the oldest of the level.
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
-# Chance of a run to be off to one side, and of the mean of those in a row to be as far, in runs of one level.
-OFF, CONFIRMED = 0.007, 0.0002
+# Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
+OFF, AWAY, CONFIRMED = 0.007, 0.05, 0.0001
 # Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
 # many in a row that they are off by accident with this chance, at the rate of earlier nights.
 BY_ACCIDENT, SEEN = 0.002, 2
-# A night with a higher chance than this ends a sequence of nights that are off; others belong to it.
-NEAR = 0.05
 # Nights of one change are at most so many times as far away as the one in the middle.
 CONSISTENT = 2.0
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
@@ -128,6 +126,7 @@ def watch(
     accepted: Collection[int] = (),
     accident: float = 0.0,
     chance: float = CONFIRMED,
+    away: float = AWAY,
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
@@ -135,29 +134,29 @@ def watch(
     expectation; if ``fixed`` is set, only the first ``fixed`` runs, the baseline, do. Runs of one of ``blocks``, such
     as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
     there on it is the level. At least the share ``accident`` of runs is taken to be off by accident. A change that
-    ``chance`` explains with a higher probability is not confirmed.
+    ``chance`` explains with a higher probability is not confirmed; a run that ``away`` explains so is no part of one.
     """
-    watcher = _Watcher(worse, least, confirm, kept, fixed, accident, chance)
+    watcher = _Watcher(worse, least, confirm, kept, fixed, accident, chance, away)
     placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
     return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A run that was seen: its logarithm and block, its distance from the level, and whether that is off."""
+    """A run that was seen: its logarithm and block, its distance from the level, and whether that is away."""
 
     log: float
     block: Hashable
     distance: float
-    is_off: bool
+    is_away: bool
 
 
 @dataclass
 class _Watcher:
-    """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is off.
+    """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is away.
 
     ``confirmed_for`` counts runs since the change was confirmed, with that one. ``alone`` is how often runs alone were
-    as far away, ``known_from`` which is accepted. After ``last_off`` runs away none is off. The last ``back`` runs are
+    as far away, ``known_from`` which is accepted. After ``last_away`` runs none is away. The last ``back`` runs are
     evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
     of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
     """
@@ -169,12 +168,13 @@ class _Watcher:
     fixed: int
     accident: float = 0.0
     chance: float = CONFIRMED
+    bound: float = AWAY
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
     alone: float = 0.0
     known_from: int | None = None
-    last_off: int = 0
+    last_away: int = 0
     back: int = 0
     evidence: float = 0.0
     origins: dict[Hashable, int] = field(default_factory=dict)
@@ -193,44 +193,42 @@ class _Watcher:
         before = level if self.fixed else level[-self.kept :]
         expectation = expect(before)
         distance = log - expectation.level
-        is_off = abs(distance) > max(expectation.reach(OFF), math.log1p(self.least))
-        run = _Seen(log, block, distance, is_off)
+        run = _Seen(log, block, distance, abs(distance) > max(expectation.reach(self.bound), math.log1p(self.least)))
         if self.confirmed_for:
-            return self._while_open(run, expectation, is_off, known)
-        is_near = abs(distance) > expectation.reach(NEAR)
-        if self.away and not (is_near and distance * self.away[0].distance > 0):
+            return self._while_open(run, expectation, known)
+        if self.away and not (run.is_away and distance * self.away[0].distance > 0):
             self._end()
-        if not (self.away or is_off):
+        if not run.is_away:
             self._keep(run)
             if known:
                 self.origins[block] = len(level) - 1
             return self._night(expectation, "expected", [distance])
         self._add(run, known)
-        if not is_off:
-            return replace(self._night(expectation, "expected", [distance]), nights=0)
         self.alone = self._alone(expectation, before)
-        return self._off(expectation)
+        return self._sequence(run, expectation)
 
     def _add(self, run: _Seen, known: bool) -> None:
         self.away.append(run)
         if known and self.known_from is None:
             self.known_from = len(self.away) - 1
 
-    def _off(self, expectation: Expectation) -> Night:
+    def _sequence(self, run: _Seen, expectation: Expectation) -> Night:
         """The newest of the runs that are away, and what is made of them."""
-        distances = [run.distance for run in self.away]
+        distances = [away.distance for away in self.away]
         night = self._night(expectation, "off", distances)
         known = self.known_from is not None and not self._is_better
-        off = _consistent([run.distance for run in self.away if run.is_off])
-        enough = len(off) >= self._nights and abs(_mean(distances)) > math.log1p(self.least)
-        if not enough or (night.p or 0.0) > self.chance:
-            return replace(night, state="accepted") if known else night
-        return self._confirm(night, known)
+        if len(_consistent(distances)) >= self._nights and (night.p or 0.0) <= self.chance:
+            return self._confirm(night, known)
+        if known:
+            return replace(night, state="accepted")
+        if self._is_off(run, expectation):
+            return night
+        return replace(self._night(expectation, "expected", [run.distance]), nights=0)
 
     def _confirm(self, night: Night, known: bool) -> Night:
         """The night of a confirmed change, which is the new level if it is accepted, or better than what follows."""
         if not self.confirmed_for:
-            self.last_off = len(self.away)
+            self.last_away = len(self.away)
         self.confirmed_for += 1
         night = replace(night, state="accepted" if known else "confirmed", confirmed_for=self.confirmed_for)
         adopted = self._is_better and not self.fixed and len(self.away) >= FEWEST
@@ -238,19 +236,22 @@ class _Watcher:
             self._restart()
         return night
 
-    def _while_open(self, run: _Seen, expectation: Expectation, is_off: bool, known: bool) -> Night:
+    def _is_off(self, run: _Seen, expectation: Expectation) -> bool:
+        return run.is_away and abs(run.distance) > expectation.reach(OFF)
+
+    def _while_open(self, run: _Seen, expectation: Expectation, known: bool) -> Night:
         """A run after a confirmed change, which stays open until as much shows that it ended as showed that it began.
 
         The test compares the level before with that of the change.
         """
-        # Nights between that were not off are left out: they would make the change so small that nothing ends it.
-        change = median(away.distance for away in self.away[: self.last_off] if away.is_off)
+        # Nights between that were not away are left out: they would make the change so small that nothing ends it.
+        change = median(away.distance for away in self.away[: self.last_away] if away.is_away)
         self._add(run, known)
         gain = change * (change / 2 - run.distance) / max(expectation.spread, LEAST) ** 2
         self.evidence = max(0.0, self.evidence + gain)
         self.back = self.back + 1 if self.evidence else 0
-        if is_off and run.distance * change > 0:
-            self.last_off, self.back, self.evidence = len(self.away), 0, 0.0
+        if self._is_off(run, expectation) and run.distance * change > 0:
+            self.last_away, self.back, self.evidence = len(self.away), 0, 0.0
         if self.back >= self._nights and self.evidence >= -math.log(CONFIRMED):
             return self._clear()
         better = self._is_better and not self.fixed
@@ -321,9 +322,11 @@ class _Watcher:
             self.levels[run.block].append(run.log)
 
     def _end(self) -> None:
-        """Nights alone that were off are runs of the level as any other."""
-        for run in self.away:
+        """Nights alone that were away are runs of the level as any other."""
+        for place, run in enumerate(self.away):
             self._keep(run)
+            if place == self.known_from:
+                self.origins[run.block] = len(self.levels[run.block]) - 1
         self._forget()
 
     def _forget(self) -> None:

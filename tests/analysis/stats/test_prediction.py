@@ -162,8 +162,33 @@ def test_a_night_near_the_bound_ends_no_sequence():
     assert found[22].nights == 3
 
 
+def test_nights_just_inside_the_range_are_judged_together():
+    """None of four is off by itself, but chance does not take their mean so far; one that is closer ends the row."""
+    found = watch(after_noise(*[0.0055] * 4), 1)
+    assert [night.state for night in found[20:]] == ["expected"] * 3 + ["confirmed"]
+    assert [night.nights for night in found[20:]] == [0, 0, 0, 4]
+    assert "confirmed" not in states(after_noise(0.0055, 0.0055, 0, 0.0055, 0.0055))
+
+
+def test_two_large_changes_with_a_small_night_between_are_one():
+    """+ 1 % of which noise takes half on one night."""
+    assert states(after_noise(0.01, 0.0055, 0.01))[20:] == ["off", "confirmed", "confirmed"]
+
+
+def test_a_drift_that_is_accepted_on_a_night_that_is_off_is_the_level():
+    """The night joins the level only when the next is closer; the level begins with it all the same."""
+    values = nights(*(0.0005 * night for night in range(1, 71)), before=30, seed=2, spread=0.003)
+    found = watch(values, 1)
+    alone = [at for at, night in enumerate(found) if night.state == "drifted" and night.own_change > 0.0095]
+    assert alone
+    for at in alone:
+        later = states(values, accepted=[at])[at : at + 20]
+        assert later[0] == "accepted"
+        assert "drifted" not in later
+
+
 def test_a_baseline_that_stays_does_not_follow_a_creep():
-    creep = nights(*np.linspace(0, 0.1, 60))
+    creep = nights(*np.linspace(0, 0.03, 60))
     assert "confirmed" not in states(creep)[-3:]
     assert states(creep, fixed=20)[-1] == "confirmed"
 
