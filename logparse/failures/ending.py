@@ -18,7 +18,7 @@ from logparse.failures.not_finite import last_lost
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import BLOCK_LINES, cause_of, is_near, without_caught
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.progress import Progress, last_progress, progress_of
+from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit, quoted
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
@@ -343,11 +343,12 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
 
 
 def _without_outlived(part: _Part, progress: Progress, ends: FileEnds) -> _Part:
-    """``part`` without what came before its end if the run went on after it, where a later line says what failed."""
-    left = part
-    while (cause := _judge(left)[1]) is not None and not progress.outlives(cause, ends):
-        place = left.hits.index(cause)
-        left = replace(left, hits=left.hits[place + 1 :])
+    """``part`` without what its run outlived, where a later line says what failed."""
+    cause = _judge(part)[1]
+    if cause is None or progress.outlives(cause, ends):
+        return part
+    risen = {tail.source: last_rise(tail) for tail in ends.tails}
+    left = replace(part, hits=[hit for hit in part.hits if hit.line > risen.get(hit.source, 0)])
     return left if _judge(left)[1] is not None else part
 
 

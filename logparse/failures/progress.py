@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -118,6 +119,11 @@ def last_progress(tail: TextBlock) -> int | None:
     """The last line of ``tail`` with a counter of steps, None where there is none."""
     found = _counted(tail)
     return found[-1][0] if len({step for _, step in found}) > 1 else None
+
+
+def last_rise(tail: TextBlock) -> int:
+    """The last line of ``tail`` whose counter of steps is higher than the one before; 0 where none is."""
+    return max((number for (_, before), (number, step) in pairwise(_counted(tail)) if step > before), default=0)
 
 
 def _goes_on(tail: TextBlock, line: int) -> bool:
