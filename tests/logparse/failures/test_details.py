@@ -83,6 +83,10 @@ def test_a_step_that_is_complete_stands_alone(tmp_path):
             "    @ 0xffd09432e314 144 kernels::Planner::Tile()",
             "the crash is in kernels::Planner::Tile",
         ),
+        "the line of code that raises an error without a message": (
+            'File "/w/rewards.py", line 37, in score\n    raise NotImplementedError\nNotImplementedError',
+            "look at rewards.py, line 37, in score",
+        ),
         "one process that prepares data": (
             'File "/w/train.py", line 9, in load\n    with args.main_process_first():\n'
             "RuntimeError: HCCL function error: HcclBarrier, error code is 107020",
