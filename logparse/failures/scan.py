@@ -34,7 +34,7 @@ LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
 _CARRIES = regex.compile(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
-    r"|failed to import on the worker"
+    r"|failed to import on the worker|CheckpointException ranks:"
 )
 # Roles of what such an exception may carry.
 CARRIED = ("root", "consequence")
@@ -50,7 +50,7 @@ NO_RANK = 8
 # Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
 # "(PID:7, Device:3, RankID:3)". A rank inside a sentence is another one.
 _OWN_RANK = regex.compile(
-    r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+):"
+    r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+)(?::|, node )"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
 # Ray names the process that raised an exception; lines below, its driver prints the exception.
