@@ -76,7 +76,7 @@ def news_line(jobs: Sequence[JobVerdict]) -> str:
     counts = Counter(job.news for job in jobs)
     others = any(True for job in jobs for _ in other_news(job, first=False))
     if not others and not any(counts[news] for news in NEWS):
-        return tr("nothing new, nothing open")
+        return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
 

@@ -232,7 +232,7 @@ def test_a_slow_night_is_no_alarm_and_a_short_history_is_named(capsys):
     made = [*of_width(4096, 0.1), *of_width(4224, 0.0)]
     lines = lines_at_80(capsys, judge(made))
     assert lines[0] == "verdict: no regression; jobs to watch: 1; the next nights confirm or clear them;"
-    assert lines[1] == "nothing new, nothing open"
+    assert lines[1] == "nothing new, nothing open: nothing to do tonight"
     assert lines[2].startswith("- watch 32 layers of 4096: step time, steady +10.")
     assert lines[2].endswith(" %, one night, unconfirmed")
     assert "nights of history" not in "\n".join(lines)
