@@ -41,7 +41,7 @@ from analysis.run.pause_times import (
     printed_after,
     share_out,
 )
-from analysis.run.unprinted_steps import last_saved, unprinted_seconds
+from analysis.run.unprinted_steps import last_saved, unprinted_seconds, unprinted_within
 from analysis.run.useful_time import again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
@@ -170,6 +170,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
         known = min(_process_begin(events, first, end) or began, began)
         known = min(trial, known) if trial and before is None else known
         parts[START_UP] += (began - known).total_seconds()
+        parts[UNPRINTED] += unprinted_within(start)[1]
         paused = between_lines(start, events, pauses)
         if before is not None:
             # The pause after a step that is done again may be that of its second time.
