@@ -97,6 +97,11 @@ class Run:
         return bool(self.steps.filter(OF_THE_RUN)["iterations"].sum() < FEWEST_STEPS)
 
     @property
+    def trainings(self) -> int:
+        """How many trainings, each begun at its beginning, the log has."""
+        return self.segments["lineage"].n_unique() if len(self.segments) else 0
+
+    @property
     def generates(self) -> bool:
         """Whether a step generates text too, as in reinforcement learning."""
         return self.analysis.computation.shape.mixed_step == ROLLOUTS
