@@ -67,7 +67,9 @@ class Run:
     @cached_property
     def title(self) -> Title:
         """Model, devices, when, how long and how far."""
-        return title_of(self.log.sources, self.records["events"], self.analysis, self.context, self.notes)
+        return title_of(
+            self.log.sources, self.records["events"], self.log.settings, self.analysis, self.context, self.notes
+        )
 
     @property
     def short(self) -> bool:

@@ -1,7 +1,7 @@
 """Steps that were done and kept but that no line prints: a later start begins after the last printed step.
 
-So are those of lines that are missing within a start, as in an excerpt. Comes in: rows of starts, events. Goes out: their time at the baseline, and a warning where the log of the job that did
-them is missing.
+So are those of lines that are missing within a start, as in an excerpt. Comes in: rows of starts, events. Goes out:
+their time at the baseline, and a warning where the log of the job that did them is missing.
 """
 
 from __future__ import annotations

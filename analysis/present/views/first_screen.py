@@ -208,7 +208,7 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
 def _of_log(rate: LoggedRate, spread: tuple[float, float] | None = None) -> str:
     """That the log prints a figure, and what it is of; of several values the median is shown, and a wide ``spread``."""
     if rate.covers == WHOLE:
-        return tr("printed by the log for the whole run")
+        return tr("printed by the log for the whole run, pauses included")
     if spread:
         low, high = map(three, spread)
         return tr("printed by the log (median; {low} to {high} in 80 % of the lines)", low=low, high=high)
