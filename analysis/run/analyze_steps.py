@@ -82,7 +82,9 @@ def analyze_steps(
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
     known = repaired.trusted and not clock.notes
-    goodput = _share(time_breakdown, USEFUL) if known else None
+    # The time of separate trainings is of none of them.
+    one_training = segments["lineage"].n_unique() <= 1
+    goodput = _share(time_breakdown, USEFUL) if known and one_training else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),

@@ -130,7 +130,9 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     """
     own = steps.with_row_index("at").filter(OWN & pl.col("iterations").is_not_null())
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000
-    known = (pl.col("step_time_ms") > 0).fill_null(value=False)
+    # Of a gap in which lines are missing it is unknown what was done.
+    whole = (pl.col("step").diff() <= pl.col("iterations")) | (pl.col("segment") != pl.col("segment").shift(1))
+    known = ((pl.col("step_time_ms") > 0) & whole.fill_null(value=True)).fill_null(value=False)
     columns = ("at", "source", "line_number", "segment", "lineage", "step", "step_time_ms", "timestamp")
     read = own.select(*columns, known=known, took=took)
     stamped = read.drop_nulls("timestamp")

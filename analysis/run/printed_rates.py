@@ -59,7 +59,8 @@ def spread_of(name: str, steps: pl.DataFrame) -> tuple[float, float] | None:
 
 def _of_whole_run(settings: pl.DataFrame) -> dict[str, LoggedRate]:
     """The rates of a summary, the last one of each where a log has several; 0 is a rate that was not counted."""
-    rows = settings.filter(pl.col("kind") == SUMMARY).select("name", pl.col("value").cast(pl.Float64, strict=False))
+    summary = settings.filter(pl.col("kind") == SUMMARY, pl.col("name").str.starts_with(PREFIX))
+    rows = summary.select("name", pl.col("value").cast(pl.Float64, strict=False))
     return {
         name.removeprefix(PREFIX): LoggedRate(UNITS[name], value, 1, WHOLE)
         for name, value in rows.drop_nulls().iter_rows()

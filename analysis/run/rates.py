@@ -13,9 +13,9 @@ import polars as pl
 from analysis.identify.printed_precision import FINE_UNITS, printed_unit
 from analysis.metrics import RATED
 from analysis.run.baseline_step_time import middle
-from analysis.run.exclusion_reasons import REPLAYED, TIMED, WARM_UP
+from analysis.run.exclusion_reasons import TIMED
 from analysis.run.intervals import median_interval, ratio_interval
-from analysis.run.useful_time import PAUSED, PRICED_BY, again_steps, kept_steps, value_rows
+from analysis.run.useful_time import NOT_STEADY, PRICED_BY, again_steps, kept_steps, value_rows
 from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
 
@@ -60,7 +60,7 @@ def name_rates(
 
 def _without_replay(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of delivered; one of which some steps were replayed counts with the others alone."""
-    left = rows.filter(~pl.col("excluded_reason").is_in([WARM_UP, REPLAYED, *PAUSED]).fill_null(False))
+    left = rows.filter(~pl.col("excluded_reason").is_in(NOT_STEADY).fill_null(False))
     new = pl.col("iterations") - again_steps()
     return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new)
 

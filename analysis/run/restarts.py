@@ -25,6 +25,8 @@ from logparse.schema import BEGINNINGS, conform
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
 # A step number that is so many intervals ahead has others between.
 JUMP = 1.5
+# A time that is this near to the mean of all steps of a jump may be that mean.
+NEAR_MEAN = 0.01
 # The first step of a process takes longer than this times one of the process before.
 AS_FAST, LONGEST_PAUSE_MS = 1.25, 900_000
 # More than the lines of a file.
@@ -117,10 +119,12 @@ def trace_starts(
     where the row is a copy, of another job or its step is damaged. ``replayed`` rows end at a step that an earlier
     start of the lineage had reached; ``replayed_steps`` are those of the row's steps up to it. Steps ``left_out`` are
     passed over without work, as by Megatron's ``--iterations-to-skip``, and are in no row. So are those for which the
-    clock has no room.
+    clock has no room, and those whose lines are missing.
     """
     read = ("source", "line_number", "step", "segment", "copied", "damaged", "other_job", "timestamp", "step_time_ms")
-    known = steps.select(read).with_row_index("at")
+    # Only a time that is computed has a resolution.
+    computed = pl.col("time_resolution_ms").is_not_null() if "time_resolution_ms" in steps.columns else pl.lit(False)
+    known = steps.select(*read, printed=~computed).with_row_index("at")
     own = known.filter(OWN)
     heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
     lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
@@ -138,14 +142,36 @@ def trace_starts(
 
 
 def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with ``iterations`` that the clock has room for, where step numbers jump ahead within a start."""
+    """The rows with the ``iterations`` that their time can be of, where step numbers jump ahead within a start."""
     jump = pl.col("step").diff().over("segment")
+    interval = jump.median().over("segment")
     gap = pl.col("timestamp").diff().over("segment").dt.total_microseconds() / 1000
     room = (gap + STAMP_MS) / pl.col("step_time_ms")
-    jumps = (jump == pl.col("iterations")) & (jump > JUMP * jump.median().over("segment"))
+    jumps = (jump == pl.col("iterations")) & (jump > JUMP * interval)
     too_many = jumps & (gap >= 0) & (room < (1 - SPLIT_SHARE) * pl.col("iterations"))
     fitting = (gap / pl.col("step_time_ms")).round().cast(pl.Int64, strict=False).clip(1)
-    return rows.with_columns(iterations=pl.when(too_many.fill_null(value=False)).then(fitting).otherwise("iterations"))
+    own = interval.round().cast(pl.Int64).clip(1)
+    missing = jumps & _follows_missing_lines(jump, interval, gap)
+    return rows.with_columns(
+        iterations=pl.when(missing.fill_null(value=False))
+        .then(own)
+        .when(too_many.fill_null(value=False))
+        .then(fitting)
+        .otherwise("iterations")
+    )
+
+
+def _follows_missing_lines(jump: pl.Expr, interval: pl.Expr, gap: pl.Expr) -> pl.Expr:
+    """Whether a row that is a ``jump`` of steps ahead has a printed time of its own ``interval`` alone.
+
+    The rows around it are an interval apart, and ``gap``, the ms that passed, is not that time for all steps.
+    """
+    before, after = (jump.shift(n).over("segment") == interval for n in (1, -1))
+    time = pl.col("step_time_ms") * jump
+    mean = ((gap - time).abs() <= STAMP_MS + NEAR_MEAN * time).fill_null(value=False)
+    # A line whose step is damaged is not missing.
+    printed = pl.col("step_time_ms").is_not_null() & pl.col("printed") & (pl.col("at").diff() == 1)
+    return printed & before.fill_null(value=True) & after & ~mean
 
 
 def _less(rows: pl.DataFrame, left_out: Collection[int]) -> pl.DataFrame:

@@ -67,7 +67,9 @@ class Run:
     @cached_property
     def title(self) -> Title:
         """Model, devices, when, how long and how far."""
-        return title_of(self.log.sources, self.records["events"], self.analysis, self.context, self.notes)
+        return title_of(
+            self.log.sources, self.records["events"], self.log.settings, self.analysis, self.context, self.notes
+        )
 
     @property
     def short(self) -> bool:
@@ -95,6 +97,11 @@ class Run:
     def has_few_steps(self) -> bool:
         """Whether the run is short by its steps alone, whatever their times."""
         return bool(self.steps.filter(OF_THE_RUN)["iterations"].sum() < FEWEST_STEPS)
+
+    @property
+    def trainings(self) -> int:
+        """How many trainings, each begun at its beginning, the log has."""
+        return self.segments["lineage"].n_unique() if len(self.segments) else 0
 
     @property
     def generates(self) -> bool:

@@ -41,8 +41,8 @@ from analysis.run.pause_times import (
     printed_after,
     share_out,
 )
-from analysis.run.unprinted_steps import last_saved, unprinted_seconds
-from analysis.run.useful_time import again_steps, untimed_seconds, value_rows
+from analysis.run.unprinted_steps import last_saved, unprinted_seconds, unprinted_within
+from analysis.run.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
 from logparse.schema import conform
@@ -93,7 +93,11 @@ def break_down_time(
     total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
-        outside = {START_UP: loop.start_up} if loop else _outside(rows, events, pauses, _trial_begins(steps))
+        outside = (
+            {START_UP: loop.start_up} | _paused_in_loop(rows, loop.seconds - in_lines, pauses)
+            if loop
+            else _outside(rows, events, pauses, _trial_begins(steps))
+        )
         fitted = _within(outside, total - in_lines)
         parts[USEFUL] += fitted.pop(UNPRINTED, 0.0)
         parts |= fitted
@@ -109,6 +113,18 @@ def break_down_time(
     ]
     frame = pl.DataFrame(shares, schema={"part": pl.String, "seconds": pl.Float64, "share": pl.Float64}, orient="row")
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), TIME_BREAKDOWN_COLUMNS)
+
+
+def _paused_in_loop(rows: pl.DataFrame, seconds: float, pauses: Pauses) -> dict[str, float]:
+    """Parts of the ``seconds`` of a loop that are outside its rows, none of which has a stamp.
+
+    Where rows hold the pauses before them, only those after the last row are outside.
+    """
+    own = rows.filter(OF_THE_RUN)
+    last: int = own["step"][-1]
+    first: int = last if own["excluded_reason"].is_in(PAUSED).any() else own["step"][0]
+    held = share_out(seconds, first, last + 1, pauses) if seconds > CUT.total_seconds() else {}
+    return {part + BETWEEN: value for part, value in held.items()}
 
 
 def _within(parts: dict[str, float], room: float) -> dict[str, float]:
@@ -170,6 +186,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
         known = min(_process_begin(events, first, end) or began, began)
         known = min(trial, known) if trial and before is None else known
         parts[START_UP] += (began - known).total_seconds()
+        parts[UNPRINTED] += unprinted_within(start)[1]
         paused = between_lines(start, events, pauses)
         if before is not None:
             # The pause after a step that is done again may be that of its second time.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from analysis.run.model_name import names_of_model, printed_name
 from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
+from logparse.context.sizes_of_rates import SUMMARY
 from logparse.findings import Note
 
 
@@ -45,9 +47,14 @@ class Title:
 
 
 def title_of(
-    sources: Sequence[str], events: pl.DataFrame, analysis: Analysis, context: RunContext, notes: Sequence[Note]
+    sources: Sequence[str],
+    events: pl.DataFrame,
+    settings: pl.DataFrame,
+    analysis: Analysis,
+    context: RunContext,
+    notes: Sequence[Note],
 ) -> Title:
-    """The title of the run of these ``sources``, whose log has these ``events``."""
+    """The title of the run of these ``sources``, whose log has these ``events`` and ``settings``."""
     own = analysis.steps.filter(~pl.col("copied"))
     first_step, last_step = own.select(
         (pl.col("step") - pl.col("iterations").fill_null(1) + 1).min(), last=pl.col("step").max()
@@ -57,6 +64,8 @@ def title_of(
     if not seconds and not analysis.streams:
         # Where the clock is not believed.
         seconds = analysis.segments["step_time_sum_ms"].sum() / 1000
+    if seconds and not analysis.has_clock and len(analysis.segments) == 1:
+        seconds = max(seconds, printed_runtime(settings))
     counted = next((note.fields["counted"] for note in notes if note.code == "tokens_counted"), None)
     of_a_sample = pl.col("seq_length") if counted is None else pl.lit(counted)
     # While a batch ramps up, a row prints that of its last step.
@@ -78,6 +87,13 @@ def title_of(
         tokens=round(tokens) or None,
         untimed=not untimed_within(analysis.steps).is_empty(),
     )
+
+
+def printed_runtime(settings: pl.DataFrame) -> float:
+    """The seconds of the whole training that the log prints at its end; 0 where it prints none."""
+    printed = settings.filter(pl.col("kind") == SUMMARY, pl.col("name") == "train_runtime")["value"]
+    seconds = printed.cast(pl.Float64, strict=False).drop_nulls()
+    return float(seconds[-1]) if len(seconds) and math.isfinite(seconds[-1]) else 0.0
 
 
 def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:

@@ -19,14 +19,14 @@ LEAST_S, LEAST_SHARE = 3.0, 0.5
 
 
 def describe_gaps(steps: pl.DataFrame, pauses: Pauses) -> Note | None:
-    """The gaps within starts that hold neither a save nor an evaluation; None where there is none."""
+    """The gaps within starts that hold neither a save nor an evaluation, nor missing lines; None without any."""
     row_s = pl.col("step_time_ms") * pl.col("iterations") / 1000
     rows = steps.filter(TIMED & ~pl.col("copied") & pl.col("timestamp").is_not_null() & row_s.is_not_null())
     if rows.is_empty():
         return None
     gaps = rows.select(
         "step",
-        same=pl.col("segment") == pl.col("segment").shift(1),
+        same=(pl.col("segment") == pl.col("segment").shift(1)) & (pl.col("step").diff() <= pl.col("iterations")),
         after=pl.col("step").shift(1),
         to=pl.col("step"),
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - row_s,

@@ -1,7 +1,7 @@
 """Steps that were done and kept but that no line prints: a later start begins after the last printed step.
 
-Comes in: rows of starts, events. Goes out: their time at the baseline, and a warning where the log of the job that did
-them is missing.
+So are those of lines that are missing within a start, as in an excerpt. Comes in: rows of starts, events. Goes out:
+their time at the baseline, and a warning where the log of the job that did them is missing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import polars as pl
 
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.frame_filters import only, starts_of
+from analysis.run.restarts import SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
 
 SAVES = ("save starts", "save ends")
@@ -28,10 +29,28 @@ def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> fl
     return min(steps * typical / 1000, max(room, 0.0))
 
 
+def unprinted_within(start: pl.DataFrame) -> tuple[int, float]:
+    """The steps whose lines are missing between those of a ``start``, as far as stamps have room, and their seconds."""
+    typical = start.filter("counted")["step_time_ms"].median()
+    if not isinstance(typical, float) or typical <= 0:
+        return 0, 0.0
+    missing = pl.col("step").diff() - pl.col("iterations")
+    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
+    room = (gap - pl.col("step_time_ms") * pl.col("iterations")).clip(0)
+    seconds = pl.min_horizontal(missing * typical, room) / 1000
+    # Stamps are cut to seconds, and steps vary a little.
+    steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
+    between = start.select(missing=missing, steps=steps, seconds=seconds).filter(pl.col("missing") > 0)
+    return int(between["steps"].sum()), float(between["seconds"].sum())
+
+
 def unprinted_between(rows: pl.DataFrame) -> int:
-    """How many steps lie between the starts of ``rows`` by their checkpoints, as far as the stamps have room for."""
+    """How many steps lie between the rows and the starts of ``rows``, as far as the stamps have room for.
+
+    Between starts they are known by the checkpoints.
+    """
     stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
-    found = 0
+    found = sum(unprinted_within(start)[0] for _, start in starts_of(stamped))
     for (_, before), (_, start) in pairwise(starts_of(stamped)):
         first = start.row(0, named=True)
         typical = before.filter("counted")["step_time_ms"].median()

@@ -19,10 +19,12 @@ from analysis.run.exclusion_reasons import (
     NAN,
     NO_TIME,
     OF_THE_RUN,
+    REPLAYED,
     SKIPPED,
     STALL,
     TIME_DAMAGED,
     TIMED,
+    WARM_UP,
 )
 from analysis.run.frame_filters import only
 from analysis.run.nan_updates import is_infinite
@@ -30,6 +32,8 @@ from analysis.run.nan_updates import is_infinite
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
 PAUSED = (HOLDS_EVALUATION, HOLDS_SAVE, HOLDS_PAUSE)
+# What the rate including stalls leaves out.
+NOT_STEADY = (WARM_UP, REPLAYED, *PAUSED)
 # Columns that give the price of a row, along with its baseline.
 PRICED_BY = (
     *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason"),
@@ -65,6 +69,12 @@ def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
     rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
     lost, of_nan, done = rows.select(_lost_updates().sum(), nan=nan.sum(), steps=pl.col("iterations").sum()).row(0)
     return LostUpdates(int(lost), int(of_nan), int(done))
+
+
+def skips_left_out(steps: pl.DataFrame) -> bool:
+    """Whether updates were lost in rows that the rate including stalls leaves out."""
+    counted = steps.filter(pl.col("excluded_reason").is_in(NOT_STEADY).not_().fill_null(value=True))
+    return count_lost_updates(counted).lost < count_lost_updates(steps).lost
 
 
 def printed_skips() -> pl.Expr:

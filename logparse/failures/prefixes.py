@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,6 +33,9 @@ _STAMP = regex.compile(
     r"(?P<part>[.,]\d{1,6})?"
     r"|\b[EWIF](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
 )
+# A line of output as a notebook stores it: a JSON string whose line break is escaped; colours within it.
+_OF_NOTEBOOK = regex.compile(r'\s*("[^\n]*\\n")\s*,?\s*')
+_COLOUR = regex.compile(r"\x1b\[[\d;]*m")
 # Logs without a year are compared too; any leap year will do.
 _YEAR = 2000
 
@@ -55,6 +59,18 @@ def read_prefixes(text: str) -> Line:
         at = match.end()
     rank = found.get("rank", found.get("task"))
     return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
+
+
+def without_notebook(text: str) -> str:
+    """``text``, a line of output that a notebook stores without its quotes and escapes."""
+    match = _OF_NOTEBOOK.fullmatch(text)
+    if match is None:
+        return text
+    try:
+        line = str(json.loads(match[1]))
+    except ValueError:
+        line = match[1][1:-3]
+    return _COLOUR.sub("", line).strip()
 
 
 def rank_before(text: str, at: int) -> int | None:

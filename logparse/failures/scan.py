@@ -10,7 +10,7 @@ import polars as pl
 import regex
 
 from logparse.failures.details import detail_of
-from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes
+from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes, without_notebook
 from logparse.failures.signatures import JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
@@ -426,6 +426,7 @@ def _ends_of(text: str) -> str:
 
 def quoted(text: str, mark: str) -> str:
     """``text`` without secrets, or if ``mark`` is far from its beginning the part around that, after its code."""
+    text = without_notebook(text)
     at = max(0, text.find(mark))
     text = mask_text(text[max(0, at - LONGEST_END) : at + LONGEST_END])
     at = max(0, text.find(mark))

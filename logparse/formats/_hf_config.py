@@ -23,9 +23,13 @@ HF_CONFIG = Block(
 # of one process or of all, by version.
 SUMMARY = tuple(
     SettingSentence(
-        "summary", f"train_{rate}", rf"['\"]train_{rate}['\"]: ['\"]?(?P<logged_{rate}>{NUMBER})['\",}}]", last=True
+        "summary", f"train_{name}", rf"['\"]train_{name}['\"]: ['\"]?(?P<{column}>{NUMBER})['\",}}]", last=True
     )
-    for rate in ("samples_per_second", "steps_per_second")
+    for name, column in (
+        ("samples_per_second", "logged_samples_per_second"),
+        ("steps_per_second", "logged_steps_per_second"),
+        ("runtime", "train_runtime"),
+    )
 )
 _GATED = (
     "llama|mistral|mixtral|qwen2|qwen2_moe|qwen3|qwen3_moe|gemma|gemma2|gemma3_text|phi3|internlm2|baichuan|olmo2|yi"

@@ -25,7 +25,7 @@ from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
 from analysis.run.printed_rates import WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
-from analysis.run.useful_time import LostUpdates, count_lost_updates
+from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
 from logparse.language import msg, tr
 
 # Where a rate is unknown the next one is shown.
@@ -146,6 +146,9 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:
     """What the ``time`` of a step with stalls is, and how many stalls the median leaves out where they are many."""
     reasons = run.steps["excluded_reason"]
     if lost.lost:
+        if skips_left_out(run.steps):
+            of_all = step_time(run.analysis.rate("all_steps")["step_time_ms"])
+            return tr("median; all steps {time} per useful step", time=of_all)
         return tr("median; {time} per useful step", time=time)
     stalls = int((reasons == STALL).sum())
     if longer and stalls > MANY_STALLS * len(reasons):
@@ -205,7 +208,7 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
 def _of_log(rate: LoggedRate, spread: tuple[float, float] | None = None) -> str:
     """That the log prints a figure, and what it is of; of several values the median is shown, and a wide ``spread``."""
     if rate.covers == WHOLE:
-        return tr("printed by the log for the whole run")
+        return tr("printed by the log for the whole run, pauses included")
     if spread:
         low, high = map(three, spread)
         return tr("printed by the log (median; {low} to {high} in 80 % of the lines)", low=low, high=high)
@@ -350,10 +353,7 @@ def _follows_a_job(run: Run) -> bool:
 
 
 def _starts(run: Run) -> list[str]:
-    starts, several = len(run.segments), run.segments["lineage"].n_unique() if len(run.segments) else 0
-    lost = int(run.segments["lost_steps"].sum())
-    if several > 1:
-        return [tr("{n} separate trainings", n=several)]
+    starts, lost = len(run.segments), int(run.segments["lost_steps"].sum())
     return [tr("{n} starts, {lost} steps repeated", n=starts, lost=f"{lost:,}")] if starts > 1 else []
 
 

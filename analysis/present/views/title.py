@@ -10,6 +10,7 @@ from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, minute, span
 from analysis.run.run import FEWEST_STEPS, SHORTEST_SECONDS, Run
+from analysis.run.self_checks import GOODPUT, is_withheld
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
 from logparse.language import msg, tr
@@ -60,6 +61,10 @@ def _no_goodput(run: Run) -> str:
         return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
         return tr("no goodput for rollouts")
+    if (several := run.trainings) > 1:
+        return tr("no goodput of {n} separate trainings", n=several)
+    if is_withheld(run.checks, GOODPUT) and not run.analysis.streams:
+        return tr("no goodput: figures contradict each other")
     return tr("no goodput without step times") if untimed else ""
 
 

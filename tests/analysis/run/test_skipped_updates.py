@@ -105,3 +105,14 @@ def test_updates_that_deepspeed_skips_beneath_megatron_are_counted_once(tmp_path
     skipped = run.steps.filter(pl.col("skipped_iterations") > 0)
     assert skipped.select("step", "skipped_iterations").rows() == [(100, 5), (200, 5), (300, 2)]
     assert run.goodput == pytest.approx(388 / 400)
+
+
+def test_updates_skipped_during_warm_up_count_in_the_time_of_a_useful_step(tmp_path):
+    """Step 1 is warm-up and was skipped: 69 s over 29 useful steps, not the mean of the others."""
+    times = [9000.0, *[2000.0] * 28, 4000.0]
+    skips = [{"number of skipped iterations": str(int(step == 1))} for step in range(1, 31)]
+    lines = [megatron_line(step, ms, pairs=skip) for step, (ms, skip) in enumerate(zip(times, skips, strict=True), 1)]
+    (tmp_path / "run.log").write_text("\n".join([arguments_dump(SETTINGS), *lines]) + "\n")
+    run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
+    time = next(row for row in rows(run) if row.label == "step time")
+    assert time.clauses == ["median; all steps 2.38 s per useful step", "1 of 30 updates skipped"]

@@ -51,3 +51,18 @@ def test_a_restart_from_a_printed_step_has_no_unprinted_ones(tmp_path):
     run = chain(tmp_path, loaded=300, between=600)
     assert run.goodput == pytest.approx(600 * 5 / (600 * 5 + 600), abs=1e-3)
     assert "log_missing" not in [note.code for note in run.notes]
+
+
+def test_a_row_after_missing_lines_is_of_its_own_interval(tmp_path):
+    """Steps 1 to 20 and 41 to 60 of 5 s: those between are useful by the clock, and the slow step 41 is one step."""
+    lines = []
+    for step in (*range(1, 21), *range(41, 61)):
+        clock = BEGIN + timedelta(seconds=5 * step + (step > 40))
+        lines.append(megatron_line(step, 5900.0 if step == 41 else 5000.0, f"{clock:%Y-%m-%d %H:%M:%S}"))
+    path = tmp_path / "run.log"
+    path.write_text("\n".join([*DUMP, *lines]) + "\n")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.steps.filter(step=41)["iterations"].item() == 1
+    assert "clock_shorter_than_steps" not in [note.code for note in run.notes]
+    assert run.rate("wall_clock")["step_time_ms"] == pytest.approx(301_000 / 60)
+    assert run.goodput == pytest.approx(1, abs=0.01)

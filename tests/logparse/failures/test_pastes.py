@@ -5,6 +5,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.views.ending import headline
 from logparse.decode.read_run import diagnose_run
+from logparse.failures.scan import quoted
 
 PASTES = {
     "a record that holds all lines of the error in one": (
@@ -439,3 +440,16 @@ def test_a_run_that_completed_counts_the_attempts_before_it(tmp_path):
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
     assert "attempts    3 in this log, 2 x an exception, last at step 496" in shown
     assert "steps 489 to 500 of 500, completed in attempt 3" in run_logparse("analyze", "run.log", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ('      "RuntimeError: bad value \\"x\\"\\n",', 'RuntimeError: bad value "x"'),
+        ('   "\\u001b[31mValueError\\u001b[0m: no batch\\n"', "ValueError: no batch"),
+        ('      "KeyError: \\q\\n",', "KeyError: \\q"),
+        ('"ValueError: quoted",', '"ValueError: quoted",'),
+    ],
+)
+def test_a_line_of_a_notebook_is_quoted_without_its_escapes(stored, shown):
+    assert quoted(stored, "Error") == shown
