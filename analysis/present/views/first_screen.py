@@ -222,10 +222,10 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     clauses = [tr("per device by {formula}", formula=formula)]
     if how.quoted.layers:
         clauses = [tr("per device"), tr("{formula} with recomputation", formula=formula)]
-    clauses += _far_from_model(run, rate[TOKENS])
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
         clauses.append(_of_peak(share, how.peak))
+    clauses += _far_from_model(run, rate[TOKENS])
     if logged is not None:
         clauses.append(tr(printed_flops(run), value=three(logged)))
     return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
@@ -317,7 +317,7 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 
 def _has_goodput(run: Run) -> bool:
-    """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
+    """Not of a short run, nor of reinforcement learning, whose steps include generation."""
     return run.analysis.goodput is not None and not run.short and not run.generates
 
 

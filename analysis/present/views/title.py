@@ -59,7 +59,7 @@ def _no_goodput(run: Run) -> str:
             return tr("short log, under {n} counted steps: no goodput", n=FEWEST_STEPS)
         return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
-        return tr("no goodput for rollouts")
+        return tr("no goodput: steps include generation")
     return tr("no goodput without step times") if untimed else ""
 
 
