@@ -11,6 +11,7 @@ from analysis.run.baseline_step_time import longer
 from analysis.run.exclusion_reasons import HOLDS_PAUSE, STALL
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
+from logparse.formats import LogFormat
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 # Those of verl and NeMo-RL are always printed with the step that holds them.
@@ -62,7 +63,20 @@ def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     )
 
 
-def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool) -> Iterator[Note]:
+def prints_saves(log_format: LogFormat) -> bool:
+    """Whether a format has a line for a checkpoint save."""
+    return any(str(record.fixed.get("kind")).startswith("save ") for record in log_format.records)
+
+
+def prints_pauses(log_format: LogFormat) -> bool:
+    """Whether a trainer prints all saves and evaluations in its rate; a library does not print those of a script."""
+    evaluates = any(record.frame == "evaluations" for record in log_format.records)
+    return log_format.pauses_inside and prints_saves(log_format) and evaluates
+
+
+def describe_pauses(
+    steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool, pauses_are_printed: bool = False
+) -> Iterator[Note]:
     """What delivered leaves out of rows whose time holds pauses; a warning where no line reports the pauses."""
     periodic = steps.filter(pl.col("excluded_reason") == HOLDS_PAUSE)
     if len(periodic):
@@ -75,7 +89,7 @@ def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool
     held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
     if n := int(steps.select(held.sum()).item()):
         yield info("pauses_left_out", n=n)
-    elif pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
+    elif not pauses_are_printed and pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
         yield warning("pauses_not_told", n=stalls)
 
 

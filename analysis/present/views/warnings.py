@@ -20,7 +20,14 @@ from logparse.language import msg, tr
 # uncertain, missing; the rest.
 RANKED = (
     *("format_drafted", "damage_not_located", "file_damaged"),
-    *("model_contradicts_log", "runs_mixed", "hw_is_another_device", "printed_above_peak", "printed_rate_unexplained"),
+    *(
+        "model_contradicts_log",
+        "runs_mixed",
+        "formula_ignores_special_layers",
+        "hw_is_another_device",
+        "printed_above_peak",
+        "printed_rate_unexplained",
+    ),
     *("printed_mfu_by_another_peak", "printed_mfu_by_fallback"),
     *(
         "device_contradicts_log",
