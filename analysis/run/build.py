@@ -12,7 +12,6 @@ from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
 from analysis.run.expectations import measure_against
-from analysis.run.interruptions import prints_pauses
 from analysis.run.load import Loaded, load, split
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
@@ -75,7 +74,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     peak, of_peak = how.peak(context)
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
     # A step that also generates prints neither its saves nor its evaluations.
-    silent, printed = context.get("mixed_step") == ROLLOUTS, prints_pauses(log.format)
+    silent, printed = context.get("mixed_step") == ROLLOUTS, log.format.prints_pauses
     rules = RowRules(warm_up, meaning.time_holds_pauses, silent, printed)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))

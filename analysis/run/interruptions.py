@@ -11,7 +11,6 @@ from analysis.run.baseline_step_time import longer
 from analysis.run.exclusion_reasons import HOLDS_PAUSE, STALL
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
-from logparse.formats import LogFormat
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 # Those of verl and NeMo-RL are always printed with the step that holds them.
@@ -61,17 +60,6 @@ def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
         _seconds(saves),
         _seconds(evaluations),
     )
-
-
-def prints_saves(log_format: LogFormat) -> bool:
-    """Whether a format has a line for a checkpoint save."""
-    return any(str(record.fixed.get("kind")).startswith("save ") for record in log_format.records)
-
-
-def prints_pauses(log_format: LogFormat) -> bool:
-    """Whether a trainer prints all saves and evaluations in its rate; a library does not print those of a script."""
-    evaluates = any(record.frame == "evaluations" for record in log_format.records)
-    return log_format.pauses_inside and prints_saves(log_format) and evaluates
 
 
 def describe_pauses(

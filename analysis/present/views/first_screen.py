@@ -22,7 +22,6 @@ from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
-from analysis.run.interruptions import prints_saves
 from analysis.run.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
@@ -357,7 +356,7 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
 def _is_unsaved(run: Run) -> bool:
     """Whether a run failed without a checkpoint, by a format that prints them."""
     saved = run.analysis.pauses.saved or run.records["events"]["kind"].str.starts_with("save ").any()
-    return bool(failure(run)) and prints_saves(run.log.format) and not saved
+    return bool(failure(run)) and run.log.format.prints_saves and not saved
 
 
 def _follows_a_job(run: Run) -> bool:
