@@ -248,7 +248,7 @@ def test_of_a_device_without_a_peak_of_the_assumed_type_the_type_is_asked_for(tm
     text = f"{arguments_dump(settings)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 21))
     assert "--dtype" in screen(tmp_path, text, "--hw", "v100")["missing"]
     assert screen(tmp_path, text, "--hw", "v100", "--recompute", "none")["missing"].endswith(
-        "no bf16 peak: pass --dtype or --peak-tflops"
+        "is known: pass --dtype or --peak-tflops"
     )
 
 
@@ -314,7 +314,7 @@ def test_a_formula_far_from_the_model_has_the_tflops_of_the_model_beside_it(tmp_
     text = f"{arguments_dump(gated)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 31))
     shown = screen(tmp_path, text, "--peak-tflops", "1000")
     # The share of the peak is that of the figure before it.
-    found = re.search(r"% of the peak 1,000,? ([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])
+    found = re.search(r"of the peak 1,000, ([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])
     by_model = float(found[1].replace(",", ""))
     assert by_model / 1000 == pytest.approx(float(shown["MFU"].split(" %")[0]) / 100, rel=0.01)
 
