@@ -25,7 +25,7 @@ from analysis.identify.causes import (
     of_units,
 )
 from analysis.identify.causes_of_flops import FormulaWork, of_flops, of_printed_flops, of_sizes_and_formulas
-from analysis.identify.figures import AGREE, RateComparison, compare_rates
+from analysis.identify.figures import RateComparison, compare_rates
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
 from logparse.context.run_context import RunContext
@@ -106,7 +106,7 @@ def _of_known_peak(side: RateComparison, known: Known, implied: ImpliedPeak, pea
     if other is None:
         return _explained(side, known, causes)
     left = side.ratio * implied.tflops_per_second / peak.peak_tflops_per_second
-    if abs(left - 1) <= AGREE + side.rounding:
+    if side.is_rounded_from(left):
         return other
     return info("two_causes", causes=[other, _explained(side, known, causes, side.ratio / left)])
 

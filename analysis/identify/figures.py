@@ -64,7 +64,11 @@ class RateComparison:
     @property
     def agrees(self) -> bool:
         """Whether the two are the same rate, as far as such rates go."""
-        return abs(self.ratio - 1) <= AGREE + self.rounding
+        return self.is_rounded_from(self.ratio)
+
+    def is_rounded_from(self, ratio: float) -> bool:
+        """Whether a printed value ``ratio`` times the true one is within half of its last digit, and ``AGREE``."""
+        return ratio * (1 - self.rounding) <= 1 + AGREE and ratio * (1 + self.rounding) >= 1 - AGREE
 
 
 def compare_rates(steps: pl.DataFrame, world_size: int | None) -> list[RateComparison]:

@@ -110,7 +110,7 @@ def analyze_steps(
         *describe_copies(numbered),
         *describe_other_jobs(numbered),
     )
-    pause_notes = describe_pauses(rows, pauses, rules.time_holds_pauses)
+    pause_notes = describe_pauses(rows, pauses, rules.time_holds_pauses, rules.pauses_are_printed)
     pace_notes = (*describe_pace(rows, pauses), *pause_notes, *describe_ranks(result.ranks, numbered))
     notes = (
         *data_notes,

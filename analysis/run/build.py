@@ -74,7 +74,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     peak, of_peak = how.peak(context)
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
     # A step that also generates prints neither its saves nor its evaluations.
-    rules = RowRules(warm_up, meaning.time_holds_pauses, context.get("mixed_step") == ROLLOUTS)
+    silent, printed = context.get("mixed_step") == ROLLOUTS, log.format.prints_pauses
+    rules = RowRules(warm_up, meaning.time_holds_pauses, silent, printed)
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
         for c in run.changes

@@ -62,7 +62,9 @@ def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     )
 
 
-def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool) -> Iterator[Note]:
+def describe_pauses(
+    steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool, pauses_are_printed: bool = False
+) -> Iterator[Note]:
     """What delivered leaves out of rows whose time holds pauses; a warning where no line reports the pauses."""
     periodic = steps.filter(pl.col("excluded_reason") == HOLDS_PAUSE)
     if len(periodic):
@@ -75,7 +77,7 @@ def describe_pauses(steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool
     held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
     if n := int(steps.select(held.sum()).item()):
         yield info("pauses_left_out", n=n)
-    elif pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
+    elif not pauses_are_printed and pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
         yield warning("pauses_not_told", n=stalls)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import polars as pl
 
 from analysis.flops import Ignorable, real_model_formula
-from analysis.hardware.devices import faster_types, is_cpu
+from analysis.hardware.devices import BY_HAND, DevicePeak, faster_types, is_cpu
 from analysis.model.parameters import count_parameters
 from analysis.run.batch_sizes import describe_several_batches
 from analysis.run.result import Analysis
@@ -223,18 +223,26 @@ def _against_peak(result: Analysis, context: RunContext) -> Iterator[Note]:
         if assumed and (types := faster_types(peak, max(shares.values()))):
             yield warning("above_assumed_peak", dtype=peak.dtype, types=types, **fields)
         else:
-            yield warning("above_peak", **fields)
+            yield warning("above_peak", flags=_flags_of_peak(peak, context), **fields)
     mfu = shares.get("mfu", 0.0)
     if assumed and HIGHEST_PUBLISHED < mfu <= 1 and (types := faster_types(peak, mfu / HIGHEST_PUBLISHED)):
         yield warning("high_for_assumed_peak", share=mfu, dtype=peak.dtype, types=types)
     elif not peak.range and not is_upper_bound and HIGHEST_BELIEVED < mfu <= max(shares.values()) <= 1:
-        yield warning("high_mfu", share=mfu, most=HIGHEST_BELIEVED)
+        yield warning("high_mfu", share=mfu, most=HIGHEST_BELIEVED, flags=_flags_of_peak(peak, context))
     if peak.range and shares:
         metric, share = next(iter(shares.items()))
         low, high = (share * peak.peak_tflops_per_second / p for p in reversed(peak.range))
         least, greatest = peak.range
         fields = {"device": peak.name, "least": least, "most": greatest, "low": low, "high": high}
         yield warning("several_skus", metric=metric, **fields)
+
+
+def _flags_of_peak(peak: DevicePeak, context: RunContext) -> list[str]:
+    """The flags that set the peak; that of the number type only where the log does not print it."""
+    if peak.name == BY_HAND:
+        return ["--peak-tflops"]
+    origin = context.origin("precision")
+    return ["--hw"] if origin and origin.kind == "log" else ["--dtype", "--hw"]
 
 
 def _of_parameters(how: Computation, context: RunContext) -> Iterator[Note]:

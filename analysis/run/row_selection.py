@@ -50,11 +50,13 @@ class RowRules:
     """What excludes rows. ``time_holds_pauses``: the time on a line includes evaluation and saving.
 
     ``pauses_are_silent``: of such pauses no line need be printed, so that stalls that come periodically are pauses.
+    ``pauses_are_printed``: each has a line, so that no stall is one.
     """
 
     warm_up: WarmUpRule = FROM_THE_DATA
     time_holds_pauses: bool = False
     pauses_are_silent: bool = False
+    pauses_are_printed: bool = False
 
 
 DEFAULT_RULES = RowRules()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from analysis.identify.printed_precision import printed_unit
 from analysis.run.printed_rates import WHOLE, printed_rates
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
@@ -17,6 +18,8 @@ from logparse.findings import Note, info, warning
 SAMPLES, STEPS = "samples_per_second", "steps_per_second"
 # Every training starts up, and most save: a rate within these shares of ours is that of the same steps.
 LEAST, MOST = 0.8, 1.1
+# Trainers round it to three decimals or fewer.
+UNITS = (0.01, 0.001)
 # How far the batch that follows from both rates may be from the known one: the last batch of an epoch may be smaller.
 SAME_BATCH = 0.1
 
@@ -25,7 +28,10 @@ def describe_whole_run_rate(analysis: Analysis, settings: pl.DataFrame, context:
     """A warning where the samples/s of the whole training are not those of the steps, with the cause."""
     printed = printed_rates(analysis.steps, settings)
     whole, ours = printed.get(SAMPLES), _ours(analysis, context)
-    if whole is None or whole.covers != WHOLE or not ours or LEAST <= whole.median / ours <= MOST:
+    if whole is None or whole.covers != WHOLE or not ours:
+        return
+    half = printed_unit(pl.Series([whole.median]), UNITS) / 2
+    if whole.median - half <= MOST * ours and whole.median + half >= LEAST * ours:
         return
     ratio = whole.median / ours
     batch, steps = context.get("global_batch_size"), printed.get(STEPS)

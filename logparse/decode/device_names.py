@@ -13,6 +13,14 @@ from logparse.decode.versions import Spelling, Version, first_match
 _NAME = r"((?:NVIDIA|AMD|Ascend|Intel|Tesla|TPU|HPU)[^,'\"|\r]*?)"
 
 DEVICE_SPELLINGS = (
+    # The name after it is that of a device which the run does not use.
+    Spelling(
+        "device",
+        "CPU capacity: ",
+        r"\b(CPU) capacity: .+ with [0-9.]+ ?GiB",
+        "torchtitan on a CPU",
+        "[titan] - root - INFO - CPU capacity: NVIDIA A100-SXM4-80GB with 80.00GiB memory",
+    ),
     Spelling(
         "device",
         " capacity: ",

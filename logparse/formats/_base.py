@@ -270,6 +270,17 @@ class LogFormat:
         return self.log_of or self.name
 
     @property
+    def prints_saves(self) -> bool:
+        """Whether it has a line for a checkpoint save."""
+        return any(str(record.fixed.get("kind")).startswith("save ") for record in self.records)
+
+    @property
+    def prints_pauses(self) -> bool:
+        """Whether all saves and evaluations in a rate have a line; a library does not print those of a script."""
+        evaluates = any(record.frame == "evaluations" for record in self.records)
+        return bool(self.pauses_inside) and self.prints_saves and evaluates
+
+    @property
     def step_markers(self) -> tuple[str, ...]:
         """The literals of step lines and of the lines that complete them."""
         pairs = self.pair_lines.marker if self.pair_lines else ()

@@ -118,6 +118,8 @@ FORMAT = LogFormat(
         SettingSentence(
             "peak", "Peak flops undefined for", r"Peak flops undefined for.*, fallback to (?P<fallback>\w+)"
         ),
+        # On a CPU it divides by the peak of a device that the run does not use.
+        SettingSentence("peak", "CPU capacity: ", r"CPU capacity: (?P<fallback>.+?) with [0-9.]+ ?GiB"),
         # Primus dumps the arguments.
         SettingSentence(
             "checkpointing",

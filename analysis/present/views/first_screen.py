@@ -15,14 +15,14 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
-from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
+from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS, printed_text
 from analysis.present.views.title import of_tokens, title_part
 from analysis.present.views.warnings import own_warnings, printed_flops, ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
-from analysis.run.printed_rates import WHOLE, LoggedRate, spread_of
+from analysis.run.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
@@ -151,10 +151,16 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:
             return tr("median; all steps {time} per useful step", time=of_all)
         return tr("median; {time} per useful step", time=time)
     stalls = int((reasons == STALL).sum())
-    if longer and stalls > MANY_STALLS * len(reasons):
+    if longer and many_stalls(run):
         return tr("median without {n} stalls, mean with them {time}", n=stalls, time=time)
     stalled = longer and stalls
     return tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)
+
+
+def many_stalls(run: Run) -> bool:
+    """Whether so many rows are stalls that the steady rate is not that of the run."""
+    reasons = run.steps["excluded_reason"]
+    return int((reasons == STALL).sum()) > MANY_STALLS * len(reasons)
 
 
 def _lost_updates(lost: LostUpdates) -> str:
@@ -187,13 +193,30 @@ def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         return _printed_throughput(run)
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
     printed = run.printed.get(TOKENS)
+    stalled = _with_stalls(run, rate)
     if rate[TOKENS] is None:
-        of_log = [tr(PRINTED_RATES[TOKENS], n=three(printed.median)), _of_log(printed)] if printed else []
-        return ScreenRow(tr("throughput"), "", [*of_log, per_device])
-    of_log = [tr("the log prints {value}", value=three(printed.median))] if printed else []
-    return ScreenRow(
-        tr("throughput"), "", [of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS]))), per_device, *of_log]
-    )
+        of_log = [tr(PRINTED_RATES[TOKENS], n=printed_text(run, TOKENS)), _of_log(printed)] if printed else []
+        return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled])
+    of_log = [tr("the log prints {value}", value=printed_text(run, TOKENS))] if printed else []
+    if printed and _is_time_of(run, PREFIX + TOKENS):
+        # The computed rate is the printed one again: no comparison.
+        of_log = [tr("tokens/s/p printed by the log")]
+    tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
+    return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log])
+
+
+def _is_time_of(run: Run, column: str) -> bool:
+    """Whether the times of the steps follow from the rate of ``column``."""
+    return any(note.code.startswith("time_by_") and note.fields.get("rate") == column for note in run.notes)
+
+
+def _with_stalls(run: Run, rate: Mapping[str, Any]) -> list[str]:
+    """The rate that many stalls leave; empty where the shown one has them, or they are few."""
+    figure = "samples_per_second_per_device" if rate[TOKENS] is None else TOKENS
+    stalled = run.analysis.rate("with_stalls")[figure]
+    if rate["rate"] != "steady" or stalled is None or stalled >= rate[figure] or not many_stalls(run):
+        return []
+    return [of_tokens(run, tr("{n} with stalls", n=three(stalled)))]
 
 
 def _printed_throughput(run: Run) -> ScreenRow | None:
@@ -201,7 +224,7 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
     for name, text in PRINTED_RATES.items():
         if rate := run.printed.get(name):
             spread = None if rate.covers == WHOLE else spread_of(name, run.steps)
-            return ScreenRow(tr("throughput"), "", [tr(text, n=three(rate.median)), _of_log(rate, spread)])
+            return ScreenRow(tr("throughput"), "", [tr(text, n=printed_text(run, name)), _of_log(rate, spread)])
     return None
 
 
@@ -216,21 +239,19 @@ def _of_log(rate: LoggedRate, spread: tuple[float, float] | None = None) -> str:
 
 
 def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
-    logged, how = median_logged(run), run.analysis.computation
+    logged, how = printed_text(run, TFLOPS) if TFLOPS in run.printed else None, run.analysis.computation
     if rate[TFLOPS] is None:
-        return (
-            None if logged is None else ScreenRow(tr("TFLOP/s"), three(logged), [tr("per device, printed by the log")])
-        )
+        return None if logged is None else ScreenRow(tr("TFLOP/s"), logged, [tr("per device, printed by the log")])
     formula = tr(how.formula.phrase)
     clauses = [tr("per device by {formula}", formula=formula)]
     if how.quoted.layers:
         clauses = [tr("per device"), tr("{formula} with recomputation", formula=formula)]
-    clauses += _far_from_model(run, rate[TOKENS])
     if rate["peak_utilization"] is not None and how.peak:
         share = percent_of_peak(rate["peak_utilization"])
         clauses.append(_of_peak(share, how.peak))
+    clauses += _far_from_model(run, rate[TOKENS])
     if logged is not None:
-        clauses.append(tr(printed_flops(run), value=three(logged)))
+        clauses.append(tr(printed_flops(run), value=logged))
     return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
 
 
@@ -251,11 +272,6 @@ def _of_peak(share: str, peak: DevicePeak) -> str:
         return tr("{share} of the peak {peak}", share=share, peak=value)
     text = msg("{share} of peak {peak} (nominal {nominal})")
     return tr(text, share=share, peak=value, nominal=three(nominal))
-
-
-def median_logged(run: Run) -> float | None:
-    """The TFLOP/s per device that the log prints."""
-    return run.printed[TFLOPS].median if TFLOPS in run.printed else None
 
 
 def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
@@ -320,7 +336,7 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 
 def _has_goodput(run: Run) -> bool:
-    """Not of a short run, nor of reinforcement learning, whose steps do more than train."""
+    """Not of a short run, nor of reinforcement learning, whose steps include generation."""
     return run.analysis.goodput is not None and not run.short and not run.generates
 
 
@@ -342,9 +358,8 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
 
 def _is_unsaved(run: Run) -> bool:
     """Whether a run failed without a checkpoint, by a format that prints them."""
-    prints_saves = any(str(record.fixed.get("kind")).startswith("save ") for record in run.log.format.records)
     saved = run.analysis.pauses.saved or run.records["events"]["kind"].str.starts_with("save ").any()
-    return bool(failure(run)) and prints_saves and not saved
+    return bool(failure(run)) and run.log.format.prints_saves and not saved
 
 
 def _follows_a_job(run: Run) -> bool:

@@ -123,8 +123,10 @@ def _passing(run: Run, figures: Sequence[str], flags: Sequence[str]) -> list[str
         return [tr("{figures}: {names} not in the log: pass", figures=names, names=named), *flags]
     no_peak = next((note.fields for note in run.notes if note.code == "no_peak_of_type"), None)
     if no_peak and flags in (["--dtype"], ["--peak-tflops"]):
-        reason = msg("{figures}: {device} has no {dtype} peak: pass --dtype or --peak-tflops")
-        return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"])]
+        reason = msg("{figures}: no {dtype} peak of {device} is known:")
+        assumed = msg("pass --dtype or --peak-tflops")
+        either = assumed if flags == ["--dtype"] else msg("pass --peak-tflops or another --dtype")
+        return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"]), tr(either)]
     if flags == ["--peak-tflops"]:
         return [tr("{figures}: no peak of this device is known: pass --peak-tflops", figures=names)]
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]

@@ -60,7 +60,7 @@ def _no_goodput(run: Run) -> str:
             return tr("short log, under {n} counted steps: no goodput", n=FEWEST_STEPS)
         return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
-        return tr("no goodput for rollouts")
+        return tr("no goodput: steps include generation")
     if (several := run.trainings) > 1:
         return tr("no goodput of {n} separate trainings", n=several)
     if is_withheld(run.checks, GOODPUT) and not run.analysis.streams:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.flops import real_model_formula
-from analysis.present.numbers import percent
+from analysis.present.numbers import percent, signed_percent, three
 from analysis.present.parts import Sentence
 from analysis.present.places import places_of
 from analysis.present.views.printed_rates import TFLOPS, TOKENS
@@ -20,7 +20,14 @@ from logparse.language import msg, tr
 # uncertain, missing; the rest.
 RANKED = (
     *("format_drafted", "damage_not_located", "file_damaged"),
-    *("model_contradicts_log", "runs_mixed", "hw_is_another_device", "printed_above_peak", "printed_rate_unexplained"),
+    *(
+        "model_contradicts_log",
+        "runs_mixed",
+        "formula_ignores_special_layers",
+        "hw_is_another_device",
+        "printed_above_peak",
+        "printed_rate_unexplained",
+    ),
     *("printed_mfu_by_another_peak", "printed_mfu_by_fallback"),
     *(
         "device_contradicts_log",
@@ -115,18 +122,18 @@ def printed_flops(run: Run) -> str:
 
 def _clause(note: Note, run: Run) -> str:
     if shares := _of_model(note, run):
-        printed, ours = map(_from_model, shares)
-        return tr("TFLOP/s: log {printed} the real model's, ours {ours}", printed=printed, ours=ours)
+        values = [(note.fields[name], share) for name, share in zip(("printed", "ours"), shares, strict=True)]
+        printed, ours = (f"{three(value)} ({_from_model(share)})" for value, share in values)
+        real = three(note.fields["ours"] / shares[1])
+        return tr("TFLOP/s: real model {real}, log {printed}, ours {ours}", real=real, printed=printed, ours=ours)
     cause = short_cause(note.fields["cause"]) if "cause" in note.fields else ""
     return tr("{clause} ({cause})", clause=clause(note), cause=cause) if cause else clause(note)
 
 
 def _from_model(share: float) -> str:
     """How far TFLOP/s are from those of the real model."""
-    apart = round(abs(share - 1), 2)
-    if not apart:
-        return tr("equal")
-    return tr(msg("{share} above") if share > 1 else msg("{share} below"), share=percent(apart, 0))
+    apart = round(share - 1, 2)
+    return signed_percent(apart, 0) if apart else tr("equal")
 
 
 def _of_model(note: Note, run: Run) -> tuple[float, float] | None:

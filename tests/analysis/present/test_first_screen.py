@@ -178,7 +178,9 @@ def test_adapters_of_unknown_size_are_left_out_of_mfu(log, tmp_path):
 
 def test_a_device_without_a_peak_of_the_precision_is_named_all_the_same(log, tmp_path):
     assert " on 8 x V100 SXM2" in who(analyze(log, hw="v100"))
-    assert "MFU: V100 SXM2 has no bf16 peak: pass --dtype or --peak-tflops" in screen(tmp_path, "--hw", "v100")
+    assert "MFU: no bf16 peak of V100 SXM2 is known: pass --peak-tflops or another --dtype" in screen(
+        tmp_path, "--hw", "v100"
+    )
 
 
 def test_one_row_names_every_flag_that_is_missing(tmp_path):

@@ -248,7 +248,7 @@ def test_of_a_device_without_a_peak_of_the_assumed_type_the_type_is_asked_for(tm
     text = f"{arguments_dump(settings)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 21))
     assert "--dtype" in screen(tmp_path, text, "--hw", "v100")["missing"]
     assert screen(tmp_path, text, "--hw", "v100", "--recompute", "none")["missing"].endswith(
-        "no bf16 peak: pass --dtype or --peak-tflops"
+        "is known: pass --dtype or --peak-tflops"
     )
 
 
@@ -313,7 +313,9 @@ def test_a_formula_far_from_the_model_has_the_tflops_of_the_model_beside_it(tmp_
     gated = SETTINGS | {"swiglu": True, "ffn_hidden_size": 22016, "padded_vocab_size": 256_000}
     text = f"{arguments_dump(gated)}\n" + "".join(f"{megatron_line(s)}\n" for s in range(1, 31))
     shown = screen(tmp_path, text, "--peak-tflops", "1000")
-    by_model = float(re.search(r"([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])[1].replace(",", ""))
+    # The share of the peak is that of the figure before it.
+    found = re.search(r"of the peak 1,000, ([\d.,]+) by the real model's FLOPs", shown["TFLOP/s"])
+    by_model = float(found[1].replace(",", ""))
     assert by_model / 1000 == pytest.approx(float(shown["MFU"].split(" %")[0]) / 100, rel=0.01)
 
 
@@ -420,10 +422,9 @@ def test_printed_tflops_and_ours_are_compared_with_those_of_the_real_model(tmp_p
     printed = float(re.search(r"the log prints ([\d.]+)", shown["TFLOP/s"])[1])
     ours, real = (float(found["TFLOP/s"].split()[0]) for found in (shown, by_model))
 
-    found = re.search(
-        r"TFLOP/s: log (\d+) % (above|below) the real model's, ours (\d+) % (above|below)", shown["warnings"]
-    )
-    shares = [1 + (1 if side == "above" else -1) * int(n) / 100 for n, side in (found.groups()[:2], found.groups()[2:])]
-    # Both are shown with three digits.
-    assert shares == pytest.approx([printed / real, ours / real], abs=0.02)
-    assert "the real model's, ours equal" in by_model["warnings"]
+    found = re.search(r"real model ([\d.]+), log ([\d.]+) \((.\d+) %\), ours ([\d.]+) \((.\d+) %\)", shown["warnings"])
+    model, of_log, below, own, above = map(float, found.groups())
+    # All are shown with three digits.
+    assert [model, of_log, own] == pytest.approx([real, printed, ours], rel=0.01)
+    assert [1 + below / 100, 1 + above / 100] == pytest.approx([printed / real, ours / real], abs=0.02)
+    assert "(equal)" in by_model["warnings"]

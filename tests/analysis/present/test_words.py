@@ -98,8 +98,8 @@ ANNOTATION_COLUMNS = [
         "seq_length 64 (--seq-length) is used, but the step lines print 4096",
     ),
     (
-        warning("above_peak", metric="hfu", share=1.0234, peak_tflops_per_second=353.8944),
-        "HFU is 102.3 % of 353.894 TFLOP/s, above the peak: check the device, the device count, the model shape and "
+        warning("above_peak", metric="hfu", share=1.0234, peak_tflops_per_second=353.8944, flags=["--dtype", "--hw"]),
+        "HFU is 102.3 % of 353.894 TFLOP/s, above the peak: check --dtype, --hw, the device count, the model shape and "
         "the step time",
     ),
     (

@@ -109,7 +109,7 @@ def test_more_than_trainings_reach_by_an_assumed_peak_names_the_faster_number_ty
     given = run(GOLDEN | {"world_size": 2, "precision": "bf16"}, peak).notes
     assert not of_code(given, note.code)
     (doubted,) = of_code(given, "high_mfu")
-    assert doubted.fields == {"share": note.fields["share"], "most": 0.75}
+    assert doubted.fields == {"share": note.fields["share"], "most": 0.75, "flags": ["--dtype", "--hw"]}
     assert not of_code(run(GOLDEN | {"world_size": 3}, peak).notes, note.code)
 
 

@@ -1,0 +1,89 @@
+"""Figures of a log next to ours: their own digits, what they are of, and the rate with many stalls."""
+
+import re
+
+import pytest
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+
+THROUGHPUT = "throughput per GPU (TFLOP/s/GPU)"
+
+HEAD = """\
+[titan] 2026-01-05 10:00:00,000 - root - INFO - {device} capacity: NVIDIA H100 80GB HBM3 with 79.11GiB memory
+[titan] 2026-01-05 10:00:00,000 - root - INFO - Building device mesh with parallelism: pp=1, dp_shard=1, tp=1
+[titan] 2026-01-05 10:00:00,000 - root - INFO - Building llama3 debugmodel with TransformerModelArgs(dim=256, \
+n_layers=6, n_heads=16, n_kv_heads=None, vocab_size=2048, multiple_of=256, ffn_dim_multiplier=None)
+[titan] 2026-01-05 10:00:01,000 - root - INFO - Training starts at step 1, with local batch size 8, \
+global batch size 8, sequence length 128, total steps {n} (warmup 2)
+"""
+STEP = (
+    "[titan] 2026-01-05 10:{minute:02}:{second:02},000 - root - INFO - step: {step}  loss:  2.5000  "
+    "memory:  1.00GiB(1.20%)  tps: {tps}  tflops: {tflops}  mfu: {mfu}%\n"
+)
+
+
+def titan(rates, tflops="0.06", mfu="0.01", device="CUDA"):
+    lines = [
+        STEP.format(minute=n // 60, second=n % 60, step=n, tps=f"{rate:,}", tflops=tflops, mfu=mfu)
+        for n, rate in enumerate(rates, 2)
+    ]
+    return HEAD.format(device=device, n=len(rates)) + "".join(lines)
+
+
+def screen(folder, text, *options):
+    (folder / "run.log").write_text(text)
+    return run_logparse("analyze", "run.log", *options, cwd=folder, COLUMNS="200").stdout
+
+
+@pytest.mark.parametrize(("mfu", "differs"), [("0.01", False), ("0.04", True)])
+def test_a_printed_share_within_half_of_its_last_digit_agrees(tmp_path, mfu, differs):
+    shown = screen(tmp_path, titan([1_800 + step % 7 for step in range(60)], mfu=mfu))
+    ours = float(re.search(r"MFU +([\d.]+) %", shown)[1])
+    assert 0.005 < ours < 0.0085
+    assert ("the log's MFU is" in shown) == differs
+
+
+def test_a_printed_figure_has_the_digits_of_the_log(tmp_path):
+    rates = [1_800 + step % 7 for step in range(60)]
+    assert "the log prints 0.06\n" in screen(tmp_path, titan(rates))
+    assert "the log prints 0.0612\n" in screen(tmp_path, titan(rates, tflops="0.0612"))
+
+
+def test_a_rate_that_gives_the_step_time_is_not_compared_with_itself(tmp_path):
+    shown = screen(tmp_path, titan([1_800 + step % 7 for step in range(60)]))
+    assert "the log prints 1,8" not in shown
+    assert "tokens/s/p printed by the log" in shown
+
+
+def test_many_stalls_show_the_throughput_with_them(tmp_path):
+    shown = screen(tmp_path, titan([600 if step % 4 == 3 else 1_800 + step % 7 for step in range(200)]))
+    steady, stalled = re.search(r"([\d,]+) tokens/s/p, ([\d,]+) with stalls", shown).groups()
+    assert steady == "1,800"
+    # A fourth of the steps takes three times as long.
+    assert float(stalled.replace(",", "")) == pytest.approx(1_800 / 1.5, rel=0.02)
+    # torchtitan prints its saves: none is a stall.
+    assert "saves or evaluations" not in shown
+    assert "with stalls" not in screen(tmp_path, titan([1_800 + step % 7 for step in range(200)]))
+
+
+def test_a_run_on_a_cpu_has_no_mfu_of_the_device_that_it_names(tmp_path):
+    shown = screen(tmp_path, titan([1_800 + step % 7 for step in range(60)], device="CPU"))
+    assert " on 1 x CPU" in shown
+    assert "computed MFU: not computed on a CPU" in shown
+    assert "printed by the log, by a peak of 989" in shown
+    assert " on 1 x H100 SXM5" in screen(tmp_path, titan([1_800] * 60))
+
+
+def test_a_formula_of_another_model_is_the_first_warning(tmp_path):
+    pairs = {THROUGHPUT: "900.0"}
+    lines = [f"{megatron_line(step, pairs=pairs)}\n" for step in range(1, 31)]
+    text = f"{arguments_dump(SETTINGS | {'compress_ratios': '[4, 128]', 'num_experts': 8})}\n" + "".join(lines)
+    found = screen(tmp_path, text)
+    assert re.search(r"warnings +\d+: TFLOP/s of another model: ascendspeed ignores compress_ratios;", found)
+
+
+@pytest.mark.parametrize(("given", "flags"), [((), "--hw"), (("--dtype", "bf16"), "--dtype, --hw")])
+def test_a_high_mfu_names_the_flag_of_a_number_type_given_by_hand(tmp_path, given, flags):
+    text = titan([1_800 + step % 7 for step in range(60)])
+    precision = "[titan] INFO - {'mixed_precision_param': 'bfloat16'}\n"
+    shown = screen(tmp_path, precision + text.replace("tps: 1,80", "tps: 23,000,00"), *given)
+    assert f"check {flags} and the sizes" in shown
