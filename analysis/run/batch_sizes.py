@@ -70,6 +70,8 @@ def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) ->
     if rows["global_batch_size"].n_unique() < 2 or not step_time_ms:
         return
     counted = rows.filter("counted").sort((pl.col("step_time_ms") - step_time_ms).abs())
+    if counted.is_empty():
+        return
     batch = counted["global_batch_size"].first()
     others = rows.filter(pl.col("global_batch_size") != batch)
     sizes, share = rows["global_batch_size"].unique().sort(), _steps(others) / _steps(rows)

@@ -149,6 +149,12 @@ def test_the_batch_of_the_step_time_is_named_where_others_take_another_time(batc
     assert note == expected
 
 
+def test_without_a_counted_row_no_batch_is_named():
+    rows = {"global_batch_size": [64, 128], "step_time_ms": 1000.0, "iterations": 1, "excluded_reason": None}
+    steps = pl.DataFrame(rows, schema_overrides={"excluded_reason": pl.String}).with_columns(counted=False)
+    assert not list(describe_several_batches(steps, 1000.0))
+
+
 @pytest.mark.parametrize(("peak", "count"), [(598.82, 1), (598.84, 0)])
 def test_the_warning_begins_at_the_peak_itself(peak, count):
     assert len(of_code(run(GOLDEN, peak_by_hand(peak, "bf16")).notes, "above_peak")) == count
