@@ -29,7 +29,7 @@ OF_PEAK = ("mfu", "hfu", "peak_utilization")
 SAME_MODEL = 0.03
 # No training in our table of published rates reaches this MFU.
 HIGHEST_PUBLISHED = 0.7
-# A higher one is doubted, as of another device or of other sizes: the highest one that was ever claimed is 72 %.
+# A higher one is doubted, as of another device or of other sizes: the highest one of our table is 69 %.
 HIGHEST_BELIEVED = 0.75
 # TFLOP/s that no training of ours reaches on a CPU, whose matrix units are those of few and recent models.
 HIGHEST_OF_CPU = 20.0

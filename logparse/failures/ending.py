@@ -494,9 +494,12 @@ def _of_environment(hits: Sequence[Hit]) -> int | None:
 
 def _of_reporter(cause: Hit, hits: Sequence[Hit]) -> int | None:
     """The only rank that torch_npu names as a process ends, or Ray as an actor died: the cause has none."""
-    ended = cause.meaning.collect == "plog"
-    reporter = "context.npu_rank" if ended else "context.ray_worker" if cause.meaning.signature == "ray.died" else None
-    ranks = {hit.rank for hit in hits if hit.meaning.signature == reporter}
+    reporters = []
+    if cause.meaning.collect == "plog":
+        reporters.append("context.npu_rank")
+    if cause.meaning.signature == "ray.died":
+        reporters.append("context.ray_worker")
+    ranks = {hit.rank for hit in hits if hit.meaning.signature in reporters}
     return next(iter(ranks)) if len(ranks) == 1 else None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import regex
 
 from logparse.inputs.blocks import TextBlock
@@ -26,7 +24,7 @@ def last_lost(tail: TextBlock) -> tuple[int, str] | None:
     printed = [(number, text, values) for number, text in rows if (values := _values(text))]
     if not printed or not _is_lost(printed[-1][2]):
         return None
-    again = any(_is_lost(one[2]) and _is_lost(other[2]) for one, other in pairwise(printed[-2:]))
+    again = len(printed) > 1 and _is_lost(printed[-2][2])
     losses = [value for name, value in printed[-1][2] if "loss" in name]
     if not again and not any(_LOST.match(value) or float(value) == 0 for value in losses):
         return None

@@ -73,14 +73,14 @@ def test_a_step_that_is_complete_stands_alone(tmp_path):
     ("text", "step"),
     {
         "a handler of signals is no place of a crash": (
-            "[n1:42] Signal: Segmentation fault (11)\n[n1:42] [ 0] /lib/libpthread.so.0(+0x11390)[0x7f13]\n"
-            "[n1:42] [ 1] /env/lib/fast_io.so(+0x22603)[0x7f14]",
+            "[n1:42] Signal: Segmentation fault (11)\n[n1:42] [ 0] /lib/libpthread.so.0(+0x1100)[0x7f01]\n"
+            "[n1:42] [ 1] /env/lib/fast_io.so(+0x2200)[0x7f02]",
             "the crash is in fast_io.so",
         ),
         "the function of a stack without libraries": (
-            "*** SIGSEGV received at time=1785913868 on cpu 3 ***\nPC: @ 0xffcffdec261c (unknown)\n"
-            "    @ 0xffd0c58c724c 80 pybind11::cpp_function::dispatcher()\n"
-            "    @ 0xffd09432e314 144 kernels::Planner::Tile()",
+            "*** SIGSEGV received at time=1700000000 on cpu 3 ***\nPC: @ 0xaaaa00000001 (unknown)\n"
+            "    @ 0xaaaa00000003 80 pybind11::cpp_function::dispatcher()\n"
+            "    @ 0xaaaa00000002 144 kernels::Planner::Tile()",
             "the crash is in kernels::Planner::Tile",
         ),
         "the line of code that raises an error without a message": (
