@@ -17,10 +17,11 @@ def resolve_peak(
     peak_tflops: float | None = None,
     basis: str | None = None,
     origin: str = "--peak-tflops",
+    assumes_type: bool = True,
 ) -> tuple[DevicePeak | None, tuple[Note, ...]]:
     """The peak to divide by, and the notes to print with it; None with a reason where there is none.
 
-    ``peak_tflops``, given by ``origin``, wins over ``hw``.
+    ``peak_tflops``, given by ``origin``, wins over ``hw``. An unknown ``precision`` is bf16 where ``assumes_type``.
     Raises UsageError for a name of no device, or a peak that is not a number above 0.
     """
     if basis not in (*BASES, None):
@@ -34,6 +35,8 @@ def resolve_peak(
         return peak_by_hand(peak_tflops, precision or "unknown", origin), ()
     if device is None:
         return None, (warning("device_unknown"),)
+    if precision is None and not assumes_type:
+        return None, (warning("number_type_unknown", device=device.name), *device_notes(device))
     dtype = precision or ASSUMED_DTYPE
     peak = choose_peak(device, dtype, basis or BASES[0])
     if peak is None:

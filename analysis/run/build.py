@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from analysis.hardware.devices import find_device, is_cpu, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
@@ -71,13 +72,14 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     ``strict``, for an impossible result.
     """
     log, meaning, context = run.log, run.meaning, run.context
-    peak, of_peak = how.peak(context)
+    peak_of = partial(how.peak, assumes_type=not log.format.benchmark)
+    peak, of_peak = peak_of(context)
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
     # A step that also generates prints neither its saves nor its evaluations.
     silent, printed = context.get("mixed_step") == ROLLOUTS, log.format.prints_pauses
     rules = RowRules(warm_up, meaning.time_holds_pauses, silent, printed)
     later = [
-        Later(c.source, c.line_number, plan_computation(c.context, how.formula, how.peak(c.context)[0]))
+        Later(c.source, c.line_number, plan_computation(c.context, how.formula, peak_of(c.context)[0]))
         for c in run.changes
     ]
     analysis = analyze_steps(
@@ -112,7 +114,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation, completed)
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))
-    overheads = list_overheads(analysis, context, analysis.pauses, expected, log.format.fixed_evaluations)
+    overheads = list_overheads(analysis, context, analysis.pauses, expected, log.format.benchmark)
     # In the mean of a whole training no pause can be seen.
     if is_withheld(checks, GOODPUT) or MEAN_OF_RUN in [note.code for note in notes]:
         analysis, overheads = without_goodput(analysis), ()

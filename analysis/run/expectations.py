@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.hardware.devices import DevicePeak, find_device, is_cpu
+from analysis.hardware.devices import DevicePeak, find_device, is_cpu, known_name
 from analysis.published.match import Achieved, PublishedComparison, compare_run
 from analysis.published.rows import Baseline
 from analysis.run.plan_comparison import Plan, plan_against
@@ -57,16 +57,16 @@ def _measured(analysis: Analysis, context: RunContext) -> Achieved:
         shape=how.shape,
         devices=how.world_size,
         precision=context.get("precision"),
-        device=_device(how.peak) or _cpu(context),
+        device=_device(how.peak) or _named(context),
         seq_length=how.seq_length,
         lora=bool(context.get("lora")),
     )
 
 
-def _cpu(context: RunContext) -> str | None:
-    """The CPU that the log names, which is the device of no published row; None where it names none."""
+def _named(context: RunContext) -> str | None:
+    """The device that the log names, without a peak; a CPU is that of no published row. None where it is unknown."""
     device = context.get("device_name")
-    return str(device) if is_cpu(device) else None
+    return str(device) if is_cpu(device) else known_name(str(device))
 
 
 def _device(peak: DevicePeak | None) -> str | None:

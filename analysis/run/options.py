@@ -49,8 +49,11 @@ class RunOptions:
     utilisation: float | None = None
     requirements: tuple[Requirement, ...] = ()
 
-    def peak(self, context: RunContext) -> tuple[DevicePeak | None, tuple[Note, ...]]:
-        """The peak to divide by, and the notes on it: of the device that the log names, unless one is given."""
+    def peak(self, context: RunContext, assumes_type: bool = True) -> tuple[DevicePeak | None, tuple[Note, ...]]:
+        """The peak to divide by, and the notes on it: of the device that the log names, unless one is given.
+
+        ``assumes_type``: where the number type is unknown, it is assumed.
+        """
         named = context.facts.get("device_name")
         printed = None if named is None else known_name(named.value)
         hw, origin = self.hw, Origin("flag", rule="--hw")
@@ -62,7 +65,7 @@ class RunOptions:
             # Nothing would be divided by it.
             return None, ()
         given = (context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
-        peak, notes = resolve_peak(hw, *given)
+        peak, notes = resolve_peak(hw, *given, assumes_type=assumes_type)
         if hw is None and named is not None:
             notes = tuple(_not_listed(note, named.value) for note in notes)
         return (None if peak is None else replace(peak, origin=origin)), notes

@@ -38,6 +38,7 @@ WHY_NO_RATE = (
     ("device_unknown", "peak"),
     ("device_not_listed", "peak"),
     ("no_peak_of_type", "peak"),
+    ("number_type_unknown", "precision"),
     ("hfu_not_computed", "recompute"),
     ("hfu_is_a_range", "recompute"),
     ("recompute_not_understood", "recompute"),

@@ -20,6 +20,9 @@ from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import SUMMARY
 from logparse.findings import Note
 
+# Findings of a known device without a peak.
+WITHOUT_PEAK = ("no_peak_of_type", "number_type_unknown")
+
 
 @dataclass(frozen=True)
 class Title:
@@ -101,7 +104,7 @@ def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
     peak = analysis.computation.peak
     if peak is not None:
         return None if peak.name == BY_HAND else peak.name
-    return next((note.fields["device"] for note in notes if note.code == "no_peak_of_type"), None)
+    return next((note.fields["device"] for note in notes if note.code in WITHOUT_PEAK), None)
 
 
 def _begins(steps: pl.DataFrame, events: pl.DataFrame) -> Any:

@@ -215,7 +215,7 @@ class LogFormat:
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
 
-    ``fixed_evaluations``: a benchmark's rules fix how often it evaluates.
+    ``benchmark``: its rules fix how often a run evaluates, and leave the number type open, so that none is assumed.
 
     ``not_steps`` is a regex for what follows the head on lines that are of no step, such as evaluations.
     ``redrawn``: a line may be printed again, as a bar is; a line with the step of the previous one is dropped.
@@ -238,7 +238,7 @@ class LogFormat:
     rate_covers: Covers | None = field(default=None, kw_only=True)
     clock_of_epoch: bool = field(default=False, kw_only=True)
     trains_on: Data | None = field(default=None, kw_only=True)
-    fixed_evaluations: bool = field(default=False, kw_only=True)
+    benchmark: bool = field(default=False, kw_only=True)
     marker: tuple[str, ...]
     head: str
     pair: str

@@ -11,7 +11,7 @@ FORMAT = LogFormat(
     name="mllog",
     title="MLPerf training (:::MLLOG), by step",
     framework="MLPerf",
-    fixed_evaluations=True,
+    benchmark=True,
     # The time of a step excludes the evaluation after it.
     pauses_inside=False,
     rate_covers="interval",

@@ -11,7 +11,7 @@ FORMAT = LogFormat(
     name="mllog-blocks",
     title="MLPerf training (:::MLLOG), by block",
     framework="MLPerf",
-    fixed_evaluations=True,
+    benchmark=True,
     # The rate of a block excludes the evaluation after it.
     pauses_inside=False,
     rate_covers="interval",

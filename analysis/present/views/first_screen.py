@@ -410,7 +410,7 @@ def compared(run: Run) -> ScreenRow | None:
     if not matches:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
-    known = run.analysis.computation.peak is not None
+    known = run.title.device is not None
     if not known and not 1 / SAME_DEVICE <= nearest.share <= SAME_DEVICE:
         return None
     # The best rate is of the best device: of an unknown one it says nothing.

@@ -127,6 +127,8 @@ def _passing(run: Run, figures: Sequence[str], flags: Sequence[str]) -> list[str
         assumed = msg("pass --dtype or --peak-tflops")
         either = assumed if flags == ["--dtype"] else msg("pass --peak-tflops or another --dtype")
         return [tr(reason, figures=names, device=no_peak["device"], dtype=no_peak["dtype"]), tr(either)]
+    if flags == ["--dtype"]:
+        return [tr("{figures}: number type not in the log: pass --dtype", figures=names)]
     if flags == ["--peak-tflops"]:
         return [tr("{figures}: no peak of this device is known: pass --peak-tflops", figures=names)]
     return [tr("{figures}: pass", figures=names), *flags] if flags else [names]
@@ -214,7 +216,7 @@ def _has_assumed_type(run: Run) -> bool:
 
 def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
     """The flag that gives a peak: the number type where only that is missing."""
-    if "no_peak_of_type" in notes and run.context.get("precision") is None:
+    if "number_type_unknown" in notes or ("no_peak_of_type" in notes and run.context.get("precision") is None):
         return "--dtype"
     return "--peak-tflops" if notes.keys() & NO_PEAK else "--hw"
 

@@ -60,7 +60,7 @@ RANKED = (
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),
     *("step_time_of_one_batch", "pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
     *("samples_rate_not_computed", "tokens_rate_not_computed", "layers_not_counted", "flops_rate_not_computed"),
-    *("mfu_not_counted", "device_unknown", "device_not_listed", "no_peak_of_type"),
+    *("mfu_not_counted", "device_unknown", "device_not_listed", "no_peak_of_type", "number_type_unknown"),
 )
 # Of a missing figure the first screen names the flag in a row of its own.
 NAMED_ELSEWHERE = {
@@ -69,6 +69,7 @@ NAMED_ELSEWHERE = {
         "device_unknown",
         "device_not_listed",
         "no_peak_of_type",
+        "number_type_unknown",
         "ended_early_with_errors",
         "ended_with_errors",
         "no_step_time",

@@ -57,6 +57,13 @@ def test_an_unknown_dtype_takes_bf16_and_says_so():
     assert say(said[0]) == "precision is not in the log; the bf16 peak is assumed; pass --dtype"
 
 
+def test_no_type_is_assumed_where_the_log_leaves_it_open():
+    peak, said = resolve_peak("b200", None, assumes_type=False)
+    assert peak is None
+    assert said[0].code == "number_type_unknown"
+    assert resolve_peak("b200", "fp8", assumes_type=False)[0].dtype == "fp8"
+
+
 def test_a_dtype_the_device_has_no_peak_for_is_no_peak_with_a_remedy():
     peak, said = resolve_peak("910b3", "fp4")
     assert peak is None

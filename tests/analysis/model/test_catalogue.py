@@ -123,7 +123,7 @@ def test_a_name_that_begins_with_a_model_is_of_it(name, model):
     ("name", "hint"),
     [
         ("olmo-1b", "give"),
-        ("llama2_70b_lora", "did you mean llama2-70b? give"),
+        ("llama2_70b_dpo", "did you mean llama2-70b? give"),
         ("lama2-7b", "did you mean llama2-7b, "),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
     row = next(row for row in published() if row.tokens_per_second_per_device and row.publisher)
     matches = [Against(row, share, ())]
     expectations = SimpleNamespace(published=SimpleNamespace(matches=matches))
-    run = SimpleNamespace(expectations=expectations, analysis=SimpleNamespace(computation=SimpleNamespace(peak=None)))
+    run = SimpleNamespace(expectations=expectations, title=SimpleNamespace(device=None))
     screen_row = compared(run)
     assert ", ".join(screen_row.clauses) == shown.format(row.publisher, three(row.tokens_per_second_per_device))
     matches[0] = Against(row, 0.02, ())
@@ -428,3 +428,12 @@ def test_printed_tflops_and_ours_are_compared_with_those_of_the_real_model(tmp_p
     assert [model, of_log, own] == pytest.approx([real, printed, ours], rel=0.01)
     assert [1 + below / 100, 1 + above / 100] == pytest.approx([printed / real, ours / real], abs=0.02)
     assert "(equal)" in by_model["warnings"]
+
+
+def test_a_benchmark_names_its_model_and_leaves_its_number_type_open(tmp_path):
+    log = (ROOT / "fixtures/mllog-blocks/lora-8gpu/run.log").read_text()
+    shown = screen(tmp_path, log, "--hw", "b200")
+    assert shown["TFLOP/s"].endswith("AscendSpeed's formula") and "MFU" not in shown
+    assert shown["missing"].startswith("MFU: number type not in the log: pass --dtype; HFU also --recompute")
+    assert "compared" in shown
+    assert screen(tmp_path, log, "--hw", "b200", "--dtype", "fp8")["MFU"].startswith("17.2 %")
