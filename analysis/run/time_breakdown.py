@@ -41,7 +41,7 @@ from analysis.run.pause_times import (
     printed_after,
     share_out,
 )
-from analysis.run.unprinted_steps import last_saved, unprinted_seconds, unprinted_within
+from analysis.run.unprinted_steps import last_done, unprinted_seconds, unprinted_within
 from analysis.run.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
@@ -94,7 +94,7 @@ def break_down_time(
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
         outside = (
-            {START_UP: loop.start_up} | _paused_in_loop(rows, loop.seconds - in_lines, pauses)
+            {START_UP: loop.start_up} | _left_of_loop(rows, events, loop.seconds - in_lines, pauses)
             if loop
             else _outside(rows, events, pauses, _trial_begins(steps))
         )
@@ -115,16 +115,18 @@ def break_down_time(
     return conform(frame.with_columns(run=pl.lit(steps["run"].first())), TIME_BREAKDOWN_COLUMNS)
 
 
-def _paused_in_loop(rows: pl.DataFrame, seconds: float, pauses: Pauses) -> dict[str, float]:
+def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, pauses: Pauses) -> dict[str, float]:
     """Parts of the ``seconds`` of a loop that are outside its rows, none of which has a stamp.
 
     Where rows hold the pauses before them, only those after the last row are outside.
     """
     own = rows.filter(OF_THE_RUN)
+    unprinted = unprinted_seconds(own, last_done(own, events), seconds)
+    seconds -= unprinted
     last: int = own["step"][-1]
     first: int = last if own["excluded_reason"].is_in(PAUSED).any() else own["step"][0]
     held = share_out(seconds, first, last + 1, pauses) if seconds > CUT.total_seconds() else {}
-    return {part + BETWEEN: value for part, value in held.items()}
+    return {UNPRINTED: unprinted} | {part + BETWEEN: value for part, value in held.items()}
 
 
 def _within(parts: dict[str, float], room: float) -> dict[str, float]:
@@ -203,7 +205,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
         before = start
     if before is not None:
         held = after_the_last(before, events, pauses, None)
-        unprinted = unprinted_seconds(before, last_saved(before, events), sum(held.values()))
+        unprinted = unprinted_seconds(before, last_done(before, events), sum(held.values()))
         parts[UNPRINTED] += unprinted
         _add(parts, [_less(held, unprinted)])
     return {part: seconds for part, seconds in parts.items() if seconds}

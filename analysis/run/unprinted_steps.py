@@ -14,6 +14,7 @@ import polars as pl
 
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.frame_filters import only, starts_of
+from analysis.run.remaining_time import is_end_printed, is_last_line
 from analysis.run.restarts import SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
 
@@ -68,6 +69,13 @@ def last_saved(before: pl.DataFrame, events: pl.DataFrame) -> int:
     after = (pl.col("source") == last["source"]) & (pl.col("line_number") > last["line_number"])
     saved: Any = events.filter(pl.col("kind").is_in(SAVES) & after)["step"].max()
     return max(int(saved or 0), int(last["step"]))
+
+
+def last_done(before: pl.DataFrame, events: pl.DataFrame) -> int:
+    """The last step that a save after the last row of ``before`` shows, or the end of a training with a plan."""
+    planned: Any = before["train_steps"].drop_nulls().last()
+    saved, completed = last_saved(before, events), is_end_printed(before, events) and is_last_line(before)
+    return max(saved, int(planned)) if completed and planned is not None else saved
 
 
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
