@@ -351,7 +351,7 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), clauses)
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
-    if (inside := named_overheads(inside_steps(run))) and not run.short:
+    if inside := named_overheads(inside_steps(run)):
         inside[0] = tr("estimated: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", inside)
 

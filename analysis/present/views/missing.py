@@ -136,10 +136,8 @@ def _passing(run: Run, figures: Sequence[str], flags: Sequence[str]) -> list[str
 
 def _settings(run: Run) -> list[str]:
     """The settings that are all that is unknown of a model whose sizes are known; empty where more is, or too many."""
-    shape = run.analysis.computation.shape
-    known = all(getattr(shape, name) is not None for name in SIZES)
     found = _unknown_names(run)
-    return found if known and len(found) <= MOST_FLAGS and all(name in SETTINGS for name in found) else []
+    return found if _has_sizes(run) and len(found) <= MOST_FLAGS and all(name in SETTINGS for name in found) else []
 
 
 def _data_without_tokens(run: Run) -> str | None:
@@ -239,11 +237,15 @@ def _flags_of_model(run: Run) -> list[str]:
 
 def _has_own_sizes(run: Run) -> bool:
     """Whether the user describes the model by flags, or no model of the catalogue has the sizes that are known."""
-    shape = run.analysis.computation.shape
     origins = [run.context.origin(name) for name in sorted(run.context.given & OF_MODEL)]
     if any(origin and origin.kind == "flag" for origin in origins):
         return True
-    return all(getattr(shape, name) is not None for name in SIZES) and not models_of(shape)
+    return _has_sizes(run) and not models_of(run.analysis.computation.shape)
+
+
+def _has_sizes(run: Run) -> bool:
+    """Whether the layers and the width of the model are known."""
+    return all(getattr(run.analysis.computation.shape, name) is not None for name in SIZES)
 
 
 def _flag_of_setting(name: str) -> str | None:
@@ -257,7 +259,7 @@ def _unknown_names(run: Run) -> list[str]:
     """What figures need and nothing gives; not the size of a head, which follows from the number of heads."""
     notes = {note.code: note for note in run.notes}
     names = [name for code in UNKNOWN if code in notes for name in _unknown(notes[code])]
-    names = list(dict.fromkeys([*names, *(_sizes_for_mfu(run) if _has_own_sizes(run) else ())]))
+    names = list(dict.fromkeys([*names, *(_sizes_for_mfu(run) if _has_sizes(run) else ())]))
     return [name for name in names if name != "kv_channels" or "num_attention_heads" not in names]
 
 

@@ -121,13 +121,13 @@ def of_peak(share: float, digits: int = 1) -> str:
 
 
 def _course(levels: Sequence[Note]) -> str:
-    """The step times of the first and the last level; empty where there are more than are named."""
+    """The step times of two levels, of more the least and the greatest; empty where there are more than are named."""
     if "ms" not in levels[-1].fields:
         return ""
-    before, after = (step_time(levels[place].fields["ms"]) for place in (0, -1))
+    times = [level.fields["ms"] for level in levels]
     if len(levels) == 2:
-        return tr(": {before}, then {after}", before=before, after=after)
-    return tr(": {before} at first, {after} at last", before=before, after=after)
+        return tr(": {before}, then {after}", before=step_time(times[0]), after=step_time(times[1]))
+    return tr(": {low} to {high}", low=step_time(min(times)), high=step_time(max(times)))
 
 
 # Texts of formats, devices and published rows that are shown in the language in use, by the form "said" or ``tr``.
