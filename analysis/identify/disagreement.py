@@ -37,6 +37,8 @@ PROVEN = 0.005
 MOST_ROUNDING = 0.05
 # A rate of the passes alone is at most so many times ours: half of the time is not spent between two steps.
 MOST_OF_PASSES = 2.0
+# Rates of single steps that spread so far do not show what is left out.
+SPREAD = 1.5
 # The batch, the sequence length or the time is not what the log's own rate was made of.
 UNEXPLAINED = {"no_known_cause_of_samples", "no_known_cause_of_tokens"}
 
@@ -91,10 +93,18 @@ def _note(side: RateComparison, cause: Note) -> Note:
 def _cause(side: RateComparison, known: Known, samples_agree: bool) -> Note:
     """The one cause that explains the ratio, or a note that there are several or none."""
     if known.of_passes and side.figure.kind == "samples" and 1 < side.ratio <= MOST_OF_PASSES:
-        return info("time_between_steps_left_out", share=1 - 1 / side.ratio)
+        return _of_last_steps(side) or info("time_between_steps_left_out", share=1 - 1 / side.ratio)
     if side.figure.kind == "share" and known.peak and (implied := implied_peak(side.rows)):
         return _of_known_peak(side, known, implied, known.peak)
     return _explained(side, known, [*_common(side, known), *_own(side, known, samples_agree)])
+
+
+def _of_last_steps(side: RateComparison) -> Note | None:
+    """That each rate is of the last step of its line alone, where they spread too far to stand for the others."""
+    printed = side.rows["_printed"]
+    low, high = printed.quantile(0.1, "nearest"), printed.quantile(0.9, "nearest")
+    spread = low is not None and high is not None and high > SPREAD * low
+    return info("rates_of_last_steps", low=low, high=high) if spread else None
 
 
 def _of_known_peak(side: RateComparison, known: Known, implied: ImpliedPeak, peak: DevicePeak) -> Note:

@@ -15,14 +15,14 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
-from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS, printed_text
+from analysis.present.views.printed_rates import TFLOPS, TOKENS, printed_text
+from analysis.present.views.throughput import many_stalls, throughput
 from analysis.present.views.title import of_tokens, title_part
 from analysis.present.views.warnings import own_warnings, printed_flops, ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
-from analysis.run.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
@@ -38,8 +38,6 @@ SAME_RUN = 0.003
 SAME_DEVICE = 2
 # Of a time with a range of this factor only the range is shown, and beyond the other factor none.
 WIDE_RANGE, NO_ESTIMATE = 3, 30
-# Stalls are many above this share of the rows.
-MANY_STALLS = 0.05
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
 
@@ -61,7 +59,7 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     rate = shown_rate(run)
     if clauses := error_clauses(run):
         yield ScreenRow(tr("error"), "", clauses)
-    yield from (row for row in (_time(run, rate), _throughput(run, rate), _tflops(run, rate), _mfu(run, rate)) if row)
+    yield from (row for row in (_time(run, rate), throughput(run, rate), _tflops(run, rate), _mfu(run, rate)) if row)
     yield from _lost(run)
     yield from (row for row in (remaining(run), compared(run)) if row)
     if clauses := missing_clauses(run):
@@ -123,7 +121,7 @@ def shown_rate(run: Run) -> Mapping[str, Any]:
 def rate_rows(run: Run) -> list[ScreenRow]:
     """The step time and the throughput, as far as they are known."""
     rate = shown_rate(run)
-    return [row for row in (_time(run, rate), _throughput(run, rate)) if row is not None]
+    return [row for row in (_time(run, rate), throughput(run, rate)) if row is not None]
 
 
 def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
@@ -157,12 +155,6 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:
     return tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)
 
 
-def many_stalls(run: Run) -> bool:
-    """Whether so many rows are stalls that the steady rate is not that of the run."""
-    reasons = run.steps["excluded_reason"]
-    return int((reasons == STALL).sum()) > MANY_STALLS * len(reasons)
-
-
 def _lost_updates(lost: LostUpdates) -> str:
     """How many updates were lost, and whether by NaN."""
     some, all_of_them = msg("{n} of {of} updates skipped or NaN"), msg("{n} of {of} updates NaN")
@@ -185,57 +177,6 @@ def _phases(run: Run) -> ScreenRow | None:
     others = [tr("of the run {phase}", phase=say(part)) for part in rare[:1]]
     clauses = [tr("at least: sum of the printed phases"), *largest, *others]
     return ScreenRow(tr("step time"), step_time(note.fields["ms"]), clauses)
-
-
-def _throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
-    samples = rate["samples_per_second_per_device"]
-    if samples is None:
-        return _printed_throughput(run)
-    per_device = tr("{n} samples/s/p (per device)", n=three(samples))
-    printed = run.printed.get(TOKENS)
-    stalled = _with_stalls(run, rate)
-    if rate[TOKENS] is None:
-        of_log = [tr(PRINTED_RATES[TOKENS], n=printed_text(run, TOKENS)), _of_log(printed)] if printed else []
-        return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled])
-    of_log = [tr("the log prints {value}", value=printed_text(run, TOKENS))] if printed else []
-    if printed and _is_time_of(run, PREFIX + TOKENS):
-        # The computed rate is the printed one again: no comparison.
-        of_log = [tr("tokens/s/p printed by the log")]
-    tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
-    return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log])
-
-
-def _is_time_of(run: Run, column: str) -> bool:
-    """Whether the times of the steps follow from the rate of ``column``."""
-    return any(note.code.startswith("time_by_") and note.fields.get("rate") == column for note in run.notes)
-
-
-def _with_stalls(run: Run, rate: Mapping[str, Any]) -> list[str]:
-    """The rate that many stalls leave; empty where the shown one has them, or they are few."""
-    figure = "samples_per_second_per_device" if rate[TOKENS] is None else TOKENS
-    stalled = run.analysis.rate("with_stalls")[figure]
-    if rate["rate"] != "steady" or stalled is None or stalled >= rate[figure] or not many_stalls(run):
-        return []
-    return [of_tokens(run, tr("{n} with stalls", n=three(stalled)))]
-
-
-def _printed_throughput(run: Run) -> ScreenRow | None:
-    """The first rate that the log prints; None where it prints none."""
-    for name, text in PRINTED_RATES.items():
-        if rate := run.printed.get(name):
-            spread = None if rate.covers == WHOLE else spread_of(name, run.steps)
-            return ScreenRow(tr("throughput"), "", [tr(text, n=printed_text(run, name)), _of_log(rate, spread)])
-    return None
-
-
-def _of_log(rate: LoggedRate, spread: tuple[float, float] | None = None) -> str:
-    """That the log prints a figure, and what it is of; of several values the median is shown, and a wide ``spread``."""
-    if rate.covers == WHOLE:
-        return tr("printed by the log for the whole run, pauses included")
-    if spread:
-        low, high = map(three, spread)
-        return tr("printed by the log (median; {low} to {high} in 80 % of the lines)", low=low, high=high)
-    return tr("printed by the log (median)") if rate.n > 1 else tr("printed by the log")
 
 
 def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:

@@ -14,6 +14,7 @@ from analysis.model.catalogue import catalogued, named_in
 from analysis.model.same import models_of
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
+from analysis.present.views.throughput import throughput_of_all
 from analysis.present.words import word
 from analysis.run.other_model import contradicted
 from analysis.run.run import Run
@@ -175,6 +176,7 @@ def _figures(run: Run) -> Iterator[str]:
             yield tr("throughput")
     elif rate[TOKENS] is None:
         shown = rate["samples_per_second_per_device"] is not None or any(name in printed for name in PRINTED_RATES)
+        shown = shown or throughput_of_all(run, rate) is not None
         computed = tr("computed tokens/s/p") if TOKENS in printed else tr("tokens/s/p")
         yield computed if shown else tr("throughput")
     if rate[TFLOPS] is None:

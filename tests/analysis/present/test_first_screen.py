@@ -187,7 +187,8 @@ def test_one_row_names_every_flag_that_is_missing(tmp_path):
     (tmp_path / "worker_0.log").write_text("".join(f"{megatron_line(step)}\n" for step in range(1, 31)))
     shown = screen(tmp_path)
     flags = "--world-size --seq-length --model --hw --dtype"
-    assert f"missing throughput, TFLOP/s, MFU: pass {flags}" in shown
+    assert "throughput 32.0 samples/s of all devices" in shown
+    assert f"missing tokens/s/p, TFLOP/s, MFU: pass {flags}" in shown
 
 
 def test_several_trainings_are_the_first_warning(log, tmp_path):
