@@ -20,14 +20,17 @@ if TYPE_CHECKING:
 # Rows of the moving window around a row. A batch with fewer than FEW_ROWS rows has no cost of its own.
 NEIGHBOURS, FEW_ROWS = 51, 3
 # Two middle rows further apart than ONE_PACE are of two paces: no row ran at their mean. It takes PACE_ROWS to say so.
+# Where one is more than TWICE the other, FAR_ROWS do.
 ONE_PACE, PACE_ROWS = 0.10, 8
+TWICE, FAR_ROWS = 2, 4
 
 
 def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
     """The median of a column; where the two rows in the middle differ, the ``slow`` one of them: a pace that ran."""
     value = pl.col(name)
     lower, higher = (value.quantile(0.5, side) for side in ("lower", "higher"))
-    apart = (higher > (1 + ONE_PACE) * lower) & (value.count() >= PACE_ROWS)
+    unlike = (higher > (1 + ONE_PACE) * lower) & (value.count() >= PACE_ROWS)
+    apart = unlike | ((higher > TWICE * lower) & (value.count() >= FAR_ROWS))
     return pl.when(apart).then(value.quantile(0.5, slow)).otherwise(value.median())
 
 

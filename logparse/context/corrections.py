@@ -189,7 +189,10 @@ def mark_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     if log.format.name != "megatron":
         return steps, None
     skipped = steps["skipped_iterations"].fill_null(0) > 0
-    vanished = steps["loss"].is_null() & ~skipped
+    # A line that is broken before its end may have lost its loss there.
+    last = steps["nan_iterations"]
+    whole = last.is_not_null() if last.is_not_null().any() else pl.repeat(value=True, n=len(steps), eager=True)
+    vanished = steps["loss"].is_null() & ~skipped & whole
     bare = steps["line_number"].filter(vanished)
     if bare.is_empty() or len(bare) == len(steps):
         return steps, None

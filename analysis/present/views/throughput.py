@@ -15,6 +15,7 @@ from analysis.present.words.forms import big
 from analysis.run.exclusion_reasons import STALL
 from analysis.run.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
 from analysis.run.run import Run
+from analysis.run.self_checks import RATES, is_withheld
 from logparse.language import msg, tr
 
 # A printed rate that differs by less than this is the computed one.
@@ -60,7 +61,8 @@ def _with_stalls(run: Run, rate: Mapping[str, Any]) -> list[str]:
 def throughput_of_all(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     """The rates of all devices, of unknown number; None where the batch is unknown or not always the same."""
     batch = run.steps.filter(~pl.col("copied"))["global_batch_size"].unique().to_list()
-    if len(batch) != 1 or not batch[0] or not rate["step_time_ms"] or run.generates or TOKENS in run.printed:
+    known = len(batch) == 1 and batch[0] and rate["step_time_ms"]
+    if not known or run.generates or TOKENS in run.printed or is_withheld(run.checks, RATES):
         return None
     samples = batch[0] * 1000 / rate["step_time_ms"]
     clauses = [tr(PRINTED_RATES[OF_ALL], n=three(samples))]

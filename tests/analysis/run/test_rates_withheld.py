@@ -50,3 +50,4 @@ def test_the_screen_says_that_rates_are_withheld_and_asks_for_no_flag(tmp_path):
     shown = run_logparse("analyze", "run.log", cwd=tmp_path).stdout
     assert "missing       tokens/s/p, TFLOP/s, MFU: withheld, as the first line says" in shown
     assert "pass --" not in shown
+    assert "throughput    32.1 samples/s of all devices, printed by the log" in shown

@@ -344,6 +344,11 @@ def test_a_loss_that_vanishes_is_told(parse):
     assert found.notes == (info("loss_vanished", n=1, line=3),)
 
 
+def test_a_line_that_is_broken_before_its_loss_lost_none(parse):
+    log = stamped(("08:00:05", "2.0"), ("08:00:10", "2.0"), ("08:00:15", "2.0"))
+    assert interpret(parse(log[: log.rindex("lm loss")])).notes == ()
+
+
 def test_a_log_that_prints_every_loss_says_nothing_of_it(parse):
     assert interpret(parse(stamped(("08:00:05", "2.0"), ("08:00:10", "2.0")))).notes == ()
 
