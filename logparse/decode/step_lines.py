@@ -316,8 +316,7 @@ def _with_read(log: StepBlock, rows: pl.DataFrame, pairs: pl.DataFrame, malforme
 
 def _with_companions(log: StepBlock, fmt: LogFormat) -> StepBlock:
     """Fill columns from the companions. Columns that the format knows and no line prints are null."""
-    groups = (name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part")
-    columns = [*(r.column for r in fmt.labels.values()), *fmt.required, *groups]
+    columns = [*(r.column for r in fmt.labels.values()), *fmt.required, *_of_companions(fmt)]
     null, present = pl.lit(None, pl.Float64), set(log.rows.columns)
     rows = log.rows.with_columns(null.alias(c) for c in dict.fromkeys(columns) if c not in present)
     for lines, companion in zip(banner_lines(log.companions, fmt.companions, rows), fmt.companions, strict=False):
@@ -325,6 +324,11 @@ def _with_companions(log: StepBlock, fmt: LogFormat) -> StepBlock:
         if len(lines):
             rows = join_companions(rows, lines, companion)
     return replace(log, rows=rows)
+
+
+def _of_companions(fmt: LogFormat) -> list[str]:
+    """The columns that companions of a format fill."""
+    return [name for companion in fmt.companions for name in group_names(companion.pattern) if name != "part"]
 
 
 def _with_steps(log: StepBlock, fmt: LogFormat) -> StepBlock:
@@ -345,8 +349,12 @@ def _drawn_once(log: StepBlock, fmt: LogFormat) -> StepBlock:
         log = replace(log, rows=_of_longest_plan(log.rows))
     if not fmt.redrawn:
         return log
-    again = pl.struct("source", "step") == pl.struct("source", "step").shift(1)
-    return replace(log, rows=log.rows.filter(~(again & pl.col("step").is_not_null()).fill_null(value=False)))
+    again = (pl.struct("source", "step") == pl.struct("source", "step").shift(1)) & pl.col("step").is_not_null()
+    rows = log.rows.with_columns(_again=again.fill_null(value=False))
+    # What a companion gave to a line that is left out is of the first line of its step.
+    given = [name for name in _of_companions(fmt) if name in rows.columns]
+    rows = rows.with_columns(pl.col(given).backward_fill().over((~pl.col("_again")).cum_sum())) if given else rows
+    return replace(log, rows=rows.filter(~pl.col("_again")).drop("_again"))
 
 
 def _of_longest_plan(rows: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ metrics of the batch before. The bar's clock of whole seconds runs on through va
 is there, it is the time.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
+from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample
 from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
 
 FORMAT = LogFormat(
@@ -35,6 +35,13 @@ FORMAT = LogFormat(
     ignored_patterns=(r"(?:val|validation|test)_.*",),
     required=("step",),
     redrawn=True,
+    # At the end; of the mean time of the second half of the steps. -1 where it is unknown.
+    companions=(
+        Companion(
+            "TFLOPs per sec per GPU=",
+            r"TFLOPs per sec per GPU=(?P<logged_tflops_per_second_per_device>[0-9.]+)",
+        ),
+    ),
     sentences=NEMO_SENTENCES,
     names=yaml_names(),
     choices=NEMO_CHOICES,
@@ -53,6 +60,18 @@ FORMAT = LogFormat(
                 "loss": 2.41,
                 "elapsed_time_per_iteration_ms": 3050.0,
                 "learning_rate": 2e-6,
+            },
+        ),
+        Sample(
+            "Epoch 0: : 100%|██████████| 20/20 [01:20<00:00, v_num=None, reduced_train_loss=6.120, global_step=19.00, "
+            "consumed_samples=640.0, train_step_timing in s=3.900]\n"
+            "[NeMo I 2025-02-01 10:00:05 nemo_logging:393] TFLOPs per sec per GPU=412.35",
+            {
+                "step": 19,
+                "runtime_seconds": 80.0,
+                "loss": 6.12,
+                "elapsed_time_per_iteration_ms": 3900.0,
+                "logged_tflops_per_second_per_device": 412.35,
             },
         ),
         Sample(

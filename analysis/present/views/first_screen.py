@@ -22,7 +22,7 @@ from analysis.present.views.warnings import own_warnings, printed_flops, ranked_
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of
 from analysis.published.match import Against
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL
+from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
@@ -130,7 +130,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     value, clauses, lost = step_time(rate["step_time_ms"]), [], count_lost_updates(run.steps)
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
     if rate["rate"] != "steady":
-        clauses = [tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])]
+        clauses = [_of_other_rows(run, rate)]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = [_mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)]
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
@@ -138,6 +138,13 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if lost.lost:
         clauses.append(_lost_updates(lost))
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _of_other_rows(run: Run, rate: Mapping[str, Any]) -> str:
+    """What the step time is of where no settled step is known."""
+    if len(run.steps.filter(OF_THE_RUN)) == 1:
+        return tr("of the only step line")
+    return tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])
 
 
 def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:

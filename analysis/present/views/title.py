@@ -137,7 +137,7 @@ def _how_far(run: Run) -> str:
     if planned is not None and planned > (title.last_step or 0) + from_zero:
         # The last steps were too few for a line of their own.
         text = tr(
-            "steps {first} to {planned} (last line {last})",
+            "steps {first} to {last} of {planned} printed",
             first=f"{max(title.first_step or 0, 0):,}",
             planned=f"{planned:,}",
             last=f"{title.last_step:,}",
