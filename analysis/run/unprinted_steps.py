@@ -15,9 +15,11 @@ import polars as pl
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.frame_filters import only, starts_of
 from analysis.run.remaining_time import is_end_printed, is_last_line
-from analysis.run.restarts import SPLIT_SHARE, STAMP_MS
+from analysis.run.restarts import JUMP, SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
 
+# An excerpt has no line for more than this share of its steps.
+OF_AN_EXCERPT = 0.2
 SAVES = ("save starts", "save ends")
 
 
@@ -79,7 +81,11 @@ def last_done(before: pl.DataFrame, events: pl.DataFrame) -> int:
 
 
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
-    """A warning for each start that goes on from a step that no line of the log reaches, printed or saved."""
+    """A warning for each start that goes on from a step that no line of the log reaches, printed or saved.
+
+    And one for lines that are missing within the starts, as in an excerpt.
+    """
+    yield from _missing_lines(steps)
     own = only(steps, OF_THE_RUN & pl.col("iterations").is_not_null())
     for (_, before), (_, start) in pairwise(starts_of(own)):
         first = start.row(0, named=True)
@@ -89,3 +95,13 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
         if ahead and begun_after - last_saved(before, events) > (every or 0):
             where = {"source": first["source"], "line": first["line_number"]}
             yield warning("log_missing", first=before["step"][-1] + 1, last=begun_after, **where)
+
+
+def _missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning where many steps lie between two lines that are further apart than most."""
+    own = steps.filter(~pl.col("copied")).select("segment", jump=pl.col("step").diff().over("segment"))
+    jumps = own.select("jump", interval=pl.col("jump").median().over("segment")).drop_nulls()
+    over = jumps.filter(pl.col("jump") > JUMP * pl.col("interval"))
+    missing, done = float((over["jump"] - over["interval"]).sum()), int(jumps["jump"].sum())
+    if missing > OF_AN_EXCERPT * done:
+        yield warning("step_lines_missing", n=round(missing), of=done)

@@ -52,11 +52,15 @@ def kept_steps() -> pl.Expr:
 
 @dataclass(frozen=True)
 class LostUpdates:
-    """Of the updates of ``steps``: those ``lost``, and the ones of them that are ``nan``; others were skipped."""
+    """Of the updates of ``steps``: those ``lost``, and the ones of them that are ``nan``; others were skipped.
+
+    ``at_least``: rows of several steps print whether their last update was skipped, not how many were.
+    """
 
     lost: int
     nan: int
     steps: int
+    at_least: bool = False
 
 
 def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
@@ -68,7 +72,8 @@ def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
     )
     rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
     lost, of_nan, done = rows.select(_lost_updates().sum(), nan=nan.sum(), steps=pl.col("iterations").sum()).row(0)
-    return LostUpdates(int(lost), int(of_nan), int(done))
+    flags_only = (pl.col("iterations") > 1) & pl.col("skipped_iterations").is_null() & pl.col("overflow").is_not_null()
+    return LostUpdates(int(lost), int(of_nan), int(done), at_least=bool(rows.select(flags_only.any()).item()))
 
 
 def skips_left_out(steps: pl.DataFrame) -> bool:

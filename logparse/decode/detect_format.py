@@ -132,8 +132,14 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         )
         error.ending = ending
         return error
+    if ending.figures:
+        remedy = tr("the errors of this job are in {file}: run `logparse diagnose` on it", **ending.figures)
+        return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
     if stepless:
         remedy = tr(WHOLE_RECORD) if stepless[2] else tr(WHOLE_OUTPUT)
+        return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
+    if trainer is not None and trainer.is_read and not _nearest(formats, contents.ends, trainer):
+        remedy = tr("pass the log of the rank that prints the steps (often the last), or the errors of the job")
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
     remedy = tr(

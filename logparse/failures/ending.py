@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import regex
 
+from logparse.failures.details import detail_of
 from logparse.failures.not_finite import last_lost
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import BLOCK_LINES, cause_of, is_near, without_caught
@@ -333,12 +334,12 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
         return replace(_completed(cause, last.hits, progress), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):
-        return replace(_without_failure(progress, ends), attempts=attempts)
+        return replace(_with_error_file(_without_failure(progress, ends), last.hits), attempts=attempts)
     ending = _failed(last, state, cause, progress)
     if _only_loaded(cause, progress):
         ending = replace(ending, step=None, planned_steps=None)
     if cause.role not in ("root", "explains"):
-        ending = _with_novel_lines(ending, last, cause, ends)
+        ending = _with_error_file(_with_novel_lines(ending, last, cause, ends), last.hits)
     return _with_attempts(ending, attempts)
 
 
@@ -497,7 +498,7 @@ def _of_reporter(cause: Hit, hits: Sequence[Hit]) -> int | None:
     reporters = []
     if cause.meaning.collect == "plog":
         reporters.append("context.npu_rank")
-    if cause.meaning.signature == "ray.died":
+    if cause.meaning.signature in ("ray.died", "ray.pod_memory"):
         reporters.append("context.ray_worker")
     ranks = {hit.rank for hit in hits if hit.meaning.signature in reporters}
     return next(iter(ranks)) if len(ranks) == 1 else None
@@ -597,6 +598,15 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     ending = Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
     lost = next(((tail.source, *found) for tail in ends.tails if (found := last_lost(tail))), None)
     return _with_lost_values(ending, *lost) if cut and lost else ending
+
+
+def _with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:
+    """``ending`` with the file in which a scheduler says that the errors of the job are."""
+    named = next((hit for hit in hits if hit.meaning.signature == "context.error_file"), None)
+    if named is None or (ending.failed and ending.collect != "errors"):
+        return ending
+    detail, figures = detail_of(named.meaning.remedy, named.text) or (None, {})
+    return replace(ending, remedy=named.meaning.remedy, detail=detail, figures=figures, collect=None)
 
 
 def _with_lost_values(ending: Ending, source: str, line: int, text: str) -> Ending:

@@ -165,7 +165,8 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:
 def _lost_updates(lost: LostUpdates) -> str:
     """How many updates were lost, and whether by NaN."""
     some, all_of_them = msg("{n} of {of} updates skipped or NaN"), msg("{n} of {of} updates NaN")
-    text = all_of_them if lost.nan == lost.lost else some if lost.nan else msg("{n} of {of} updates skipped")
+    skipped = msg("at least {n} of {of} updates skipped") if lost.at_least else msg("{n} of {of} updates skipped")
+    text = all_of_them if lost.nan == lost.lost else some if lost.nan else skipped
     return tr(text, n=f"{lost.lost:,}", of=f"{lost.steps:,}")
 
 

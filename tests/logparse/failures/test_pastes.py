@@ -202,7 +202,7 @@ PASTES = {
     ),
     "a count that is 0": (
         "Number of steps/epoch 0, number of epochs 6\nZeroDivisionError: integer division or modulo by zero\n",
-        ("exception", 2, None, None, None),
+        ("data", 1, None, None, None),
     ),
     "a shell that goes on after a time-out": (
         "[rank0]:[E1218 20:27:21.426 ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation timeout: "
