@@ -127,6 +127,8 @@ def find_device(name: str) -> Device:
 
     Raises UsageError when no device, or more than one, goes by that name.
     """
+    if is_cpu(name):
+        raise UsageError(tr("a CPU has no peak in the table"), remedy=tr("leave --hw out, or give --peak-tflops"))
     vendor, key = _split(name)
     if key in ("ascend910", "910"):
         raise UsageError(tr(_AMBIGUOUS, name=name), remedy=tr(_AMBIGUOUS_REMEDY))

@@ -15,6 +15,7 @@ from analysis.run.build import analyze_logs
 from analysis.run.crash import crashed_at
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
+from analysis.run.title import listed_device
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
 from logparse.language import tr
@@ -50,6 +51,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         crashed_at=crashed_at(result),
         ending=result.log.ending,
         started_at=_started_at(result),
+        device=listed_device(result.analysis, result.notes),
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
     return make_record(result.analysis, result.context, decoded, identity)

@@ -81,7 +81,7 @@ def title_of(
         layers=analysis.computation.shape.num_layers,
         width=analysis.computation.shape.hidden_size,
         devices=analysis.computation.world_size,
-        device=_device(analysis, notes) or context.get("device_name"),
+        device=listed_device(analysis, notes) or context.get("device_name"),
         begins=_begins(analysis.steps, events),
         seconds=seconds or None,
         first_step=first_step,
@@ -99,8 +99,8 @@ def printed_runtime(settings: pl.DataFrame) -> float:
     return float(seconds[-1]) if len(seconds) and math.isfinite(seconds[-1]) else 0.0
 
 
-def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
-    """The device, also one without a peak of the number type."""
+def listed_device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
+    """The name of the device in our table, also of one without a peak of the number type; None where it is unknown."""
     peak = analysis.computation.peak
     if peak is not None:
         return None if peak.name == BY_HAND else peak.name

@@ -405,7 +405,7 @@ def test_version(tmp_path, command):
 
 
 def test_table_is_for_people(folder):
-    brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "step time     1.00 s", "tokens/s/p", "MFU  ", "short log")
+    brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "step time      1.00 s", "tokens/s/p", "MFU  ", "short log")
     whole = ("step time, ms", "1,004.0", "6 step lines for 6 steps, 5 counted", "log line 1")
     for flags, texts in (((), brief), (("-v",), (*brief, *whole))):
         done = run_logparse("analyze", "run.log", "--hw", "h100", *flags, cwd=folder)

@@ -91,7 +91,11 @@ def headline(ending: Ending, short: bool = False) -> str:
     if not ending.failed:
         return _not_failed(ending)
     if ending.signature == DATA_USED_UP and ending.step is not None:
-        return tr("ended at step {step}: the data are used up", step=f"{ending.step:,}")
+        at = f"{ending.step:,}"
+        if ending.planned_steps is None:
+            return tr("ended at step {step}: the data are used up", step=at)
+        planned = f"{ending.planned_steps:,}"
+        return tr("ended at step {step} of {planned}: the data are used up", step=at, planned=planned)
     cause = word("failure_names", ending.family) if short else _waits(ending) or _who(ending) + _what_failed(ending)
     at = _where_it_ended(ending)
     if ending.family == ending.state and (short or not _who(ending)):

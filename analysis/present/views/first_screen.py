@@ -230,7 +230,8 @@ def _mfu(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     # The range of MFU comes before HFU.
     clauses = []
     fields = {note.code: note.fields for note in run.notes}
-    if packed := fields.get("attention_within_documents"):
+    packed = fields.get("attention_within_documents")
+    if packed and percent(packed["low"]) != percent_of_peak(mfu):
         clauses.append(tr("{low} at least: document lengths unknown", low=percent(packed["low"])))
     skus = fields.get("several_skus")
     if skus and skus["metric"] == "mfu":
