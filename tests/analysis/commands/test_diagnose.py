@@ -15,7 +15,8 @@ def test_an_empty_log_cannot_be_diagnosed(tmp_path, language, text):
 
 
 @pytest.mark.parametrize(
-    ("language", "text"), [("en", "ended at step 6: the data are used up"), ("zh", "在第 6 步结束：数据已用完")]
+    ("language", "text"),
+    [("en", "ended at step 6 of 500: the data are used up"), ("zh", "在第 6 步结束，共 500 步：数据已用完")],
 )
 def test_a_run_without_more_data_ended_and_did_not_fail(tmp_path, language, text):
     (tmp_path / "run.log").write_text(megatron_log() + USED_UP)

@@ -296,3 +296,30 @@ def test_a_log_without_a_plan_does_not_say_how_it_ends():
     run = analyze(ROOT / "fixtures/detectron2/faster-rcnn/run.log")
     assert (run.title.planned_steps, run.log.ending.state) == (None, "cut_off")
     assert "running" not in extent(run)
+
+
+def test_a_completed_training_whose_last_steps_have_no_line_says_how_far_lines_go(tmp_path):
+    lines = [megatron_line(step, 1000.0).replace("/     500", "/     205") for step in range(10, 201, 10)]
+    (tmp_path / "worker_0.log").write_text(
+        "\n".join([*lines, "[after training is done] datetime: 2026-03-01 09:00:00 "])
+    )
+    assert "steps 1 to 200 of 205 printed, completed" in screen(tmp_path)
+
+
+def test_a_short_log_names_what_is_lost_inside_a_step(log):
+    deep = SETTINGS | {"pipeline_model_parallel_size": 4, "data_parallel_size": 2, "micro_batch_size": 4}
+    log.write_text(log.read_text().replace(arguments_dump(SETTINGS), arguments_dump(deep)))
+    shown = screen(log.parent)
+    assert "no goodput" in shown
+    assert "inside a step estimated: pipeline bubble" in shown
+
+
+def test_the_time_of_one_line_is_called_so(tmp_path):
+    (tmp_path / "worker_0.log").write_text(megatron_line(1, 1000.0) + "\n")
+    assert "step time 1.00 s of the only step line" in screen(tmp_path)
+
+
+def test_a_cpu_has_no_peak(log):
+    refused = run_logparse("analyze", "worker_0.log", "--hw", "cpu", cwd=log.parent)
+    assert refused.returncode == 2
+    assert "leave --hw out, or give --peak-tflops" in refused.stderr

@@ -1,6 +1,7 @@
 """Samples/s that the log's own contradicts are withheld; time between the steps explains a small difference."""
 
 import json
+import re
 
 import pytest
 from helpers import run_logparse
@@ -43,6 +44,16 @@ def test_samples(tmp_path, rate, ours, found, devices):
     assert steady["step_time_ms"] == 2000
     assert steady["samples_per_second_per_device"] == (ours if devices else None)
     assert (run["goodput"] is None) == (ours is None)
+
+
+def test_rates_of_single_steps_that_spread_say_so(tmp_path):
+    """Each line prints 2 or 4 samples/s, the rate of its last step; 2 samples/s is that of all."""
+    text, others = log(2.0), iter([2.1, 4.2] * 20)
+    text = re.sub(r"CurrSamplesPerSec=[\d.]+", lambda _: f"CurrSamplesPerSec={next(others)}", text)
+    (tmp_path / "run.log").write_text(text, encoding="utf-8")
+    (run,) = json.loads(run_logparse("analyze", "run.log", "--json", cwd=tmp_path).stdout)["runs"]
+    (note,) = [note for note in run["notes"] if note["code"] == "printed_rate_differs"]
+    assert note["fields"]["cause"]["code"] == "rates_of_last_steps"
 
 
 def test_the_screen_says_that_rates_are_withheld_and_asks_for_no_flag(tmp_path):

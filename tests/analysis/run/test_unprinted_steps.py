@@ -66,3 +66,25 @@ def test_a_row_after_missing_lines_is_of_its_own_interval(tmp_path):
     assert "clock_shorter_than_steps" not in [note.code for note in run.notes]
     assert run.rate("wall_clock")["step_time_ms"] == pytest.approx(301_000 / 60)
     assert run.goodput == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("stamped", [True, False], ids=["stamped", "without stamps"])
+def test_the_last_steps_of_a_completed_training_are_useful(tmp_path, stamped):
+    """Of 530 steps every 100th has a line; the 30 after the last one take 150 s, and the save 10 s."""
+    lines, end = rows(100, 500, BEGIN)
+    lines = [line.replace("/    5000", "/     530") for line in lines]
+    lines = lines if stamped else [line.partition("]")[2] for line in lines]
+    first = f"[before the start of training step] datetime: {BEGIN:%Y-%m-%d %H:%M:%S} "
+    last = f"[after training is done] datetime: {end + timedelta(seconds=160):%Y-%m-%d %H:%M:%S} "
+    path = tmp_path / "run.log"
+    path.write_text("\n".join([*DUMP, first, *lines, "time (ms) | save-checkpoint: 10000.00", last]) + "\n")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.goodput == pytest.approx(2650 / 2660, abs=2e-3)
+
+
+def test_an_excerpt_says_how_many_steps_have_no_line(tmp_path):
+    lines = [megatron_line(step, 5000.0) for step in (*range(1, 11), *range(41, 51))]
+    path = tmp_path / "run.log"
+    path.write_text("\n".join([*DUMP, *lines]) + "\n")
+    (note,) = [note for note in analyze_logs([str(path)], RunOptions()).notes if note.code == "step_lines_missing"]
+    assert (note.fields["n"], note.fields["of"]) == (30, 49)

@@ -277,6 +277,22 @@ PASTES = {
         "sdma error, sdma channel is 2\n",
         ("device_program", 4, 9, None, None),
     ),
+    "a host whose name pdsh puts before a line": (
+        "TRAIN7: Traceback (most recent call last):\nTRAIN7: OSError: [Errno 24] Too many open files\n",
+        ("limits", 2, None, None, "TRAIN7"),
+    ),
+    "a notebook of Kaggle, whose lines have a time and a number": (
+        "81.5s\t40\tOSError: [Errno 28] No space left on device\n"
+        "81.6s\t41\tRoot Cause (first observed failure):\n81.6s\t42\t[0]:\n"
+        "81.6s\t43\t  host      : box\n81.6s\t44\t  rank      : 2 (local_rank: 2)\n"
+        "81.6s\t45\t  exitcode  : 1 (pid: 77)\n",
+        ("disk", 1, 2, 2, "box"),
+    ),
+    "a worker of Ray in a pod": (
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker exits with an "
+        "exit code None. The worker may have exceeded K8s pod memory limits.\nname: q7XWorkerDict_0:3\n",
+        ("host_memory", 1, 3, None, None),
+    ),
     "an operator of CANN without a tiling": (
         "[rank6]: RuntimeError: OPS function error: aclnnFooBar, error code is 561000\n"
         "[rank6]: AclNN_Runtime_Error(EZ9903): InitTilingParseCtx failed\n",

@@ -8,7 +8,7 @@ import regex
 from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
 
 from analysis.present.words import say
-from logparse.decode.read_run import read_run
+from logparse.decode.read_run import diagnose_run, read_run
 from logparse.errors import NoStepLineError
 from logparse.failures.trainers import FileEnds, find_trainer
 from logparse.formats import find_format
@@ -196,3 +196,11 @@ def test_the_words_of_a_log_are_no_markup(tmp_path):
     done = run_logparse("analyze", "run.log", "-o", "out", "--chart-format", "json", cwd=tmp_path, COLUMNS="400")
     assert hostile.strip() in " ".join(done.stdout.split())
     assert "<script>alert(1)" not in (tmp_path / "out/report.html").read_text()
+
+
+def test_the_file_in_which_a_scheduler_keeps_the_errors_is_named(tmp_path):
+    text = arguments_dump(SETTINGS) + "Read file <out/job.77.e> for stderr output of this job.\n"
+    assert refused(tmp_path, text).remedy == "the errors of this job are in out/job.77.e: run `logparse diagnose` on it"
+    (tmp_path / "run.log").write_text(text)
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.state, ending.remedy, ending.figures) == ("unknown", "other_log", {"file": "out/job.77.e"})
