@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Context
 
 from analysis.metrics import IMPOSSIBLE
 from logparse.language import current_language, msg, tr
@@ -16,7 +17,8 @@ def three(value: float) -> str:
     """``value`` in three significant digits, without an exponent: 3,270, 50.7, 0.799."""
     if not value or not math.isfinite(value):
         return f"{value:g}"
-    rounded = float(f"{value:.{DIGITS}g}")
+    # Half is rounded up, as readers do: 6,785 is 6,790.
+    rounded = float(Context(prec=DIGITS, rounding=ROUND_HALF_UP).create_decimal(repr(float(value))))
     return f"{rounded:,.{max(0, DIGITS - 1 - math.floor(math.log10(abs(rounded))))}f}"
 
 

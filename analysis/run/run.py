@@ -22,6 +22,7 @@ from analysis.run.result import Analysis
 from analysis.run.self_checks import GOODPUT, CheckResult, is_withheld
 from analysis.run.targets import Requirement
 from analysis.run.title import Title, title_of
+from analysis.run.unprinted_steps import MISSING_LINES
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.decode.read_run import ParsedLog
@@ -83,10 +84,17 @@ class Run:
         counted, seconds = self._length
         return counted < FEWEST_STEPS and (counted > 0 or seconds >= SHORTEST_SECONDS)
 
+    @property
+    def is_excerpt(self) -> bool:
+        """Whether many steps between the first line and the last have none."""
+        return any(note.code == MISSING_LINES for note in self.notes)
+
     @cached_property
     def _length(self) -> tuple[int, float]:
         """The counted steps and the seconds of the run; of a withheld duration no limit is known."""
-        counted = int(self.steps.filter("counted")["iterations"].sum())
+        rows = self.steps.filter("counted")
+        # Of an excerpt the lines alone are known.
+        counted = len(rows) if self.is_excerpt else int(rows["iterations"].sum())
         seconds = self.title.seconds or 0.0
         # Where no step has a time, the phases of the steps show how long the run is at least.
         if phases := next((note.fields for note in self.notes if note.code == "phases_without_total"), None):

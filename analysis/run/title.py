@@ -16,6 +16,7 @@ from analysis.run.batch_sizes import mean_batch
 from analysis.run.model_name import names_of_model, printed_name
 from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
+from analysis.run.unprinted_steps import MISSING_LINES
 from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import SUMMARY
 from logparse.findings import Note
@@ -62,6 +63,8 @@ def title_of(
     first_step, last_step = own.select(
         (pl.col("step") - pl.col("iterations").fill_null(1) + 1).min(), last=pl.col("step").max()
     ).row(0)
+    if any(note.code == MISSING_LINES for note in notes):
+        first_step = own["step"].min()
     planned = analysis.steps["train_steps"].drop_nulls()
     seconds: Any = analysis.time_breakdown["seconds"].sum()
     if not seconds and not analysis.streams:

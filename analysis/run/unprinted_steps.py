@@ -18,6 +18,7 @@ from analysis.run.remaining_time import is_end_printed, is_last_line
 from analysis.run.restarts import JUMP, SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
 
+MISSING_LINES = "step_lines_missing"
 # An excerpt has no line for more than this share of its steps.
 OF_AN_EXCERPT = 0.2
 SAVES = ("save starts", "save ends")
@@ -100,8 +101,9 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
 def _missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where many steps lie between two lines that are further apart than most."""
     own = steps.filter(~pl.col("copied")).select("segment", jump=pl.col("step").diff().over("segment"))
-    jumps = own.select("jump", interval=pl.col("jump").median().over("segment")).drop_nulls()
+    every = pl.col("jump").quantile(0.25, "lower").over("segment")
+    jumps = own.select("jump", interval=every).drop_nulls()
     over = jumps.filter(pl.col("jump") > JUMP * pl.col("interval"))
     missing, done = float((over["jump"] - over["interval"]).sum()), int(jumps["jump"].sum())
     if missing > OF_AN_EXCERPT * done:
-        yield warning("step_lines_missing", n=round(missing), of=done)
+        yield warning(MISSING_LINES, n=round(missing), of=done)

@@ -74,7 +74,7 @@ def join_companions(rows: pl.DataFrame, related: pl.DataFrame, companion: Compan
             left_on="line_number",
             right_on="at",
             by="source",
-            strategy="backward" if companion.belongs_to in ("next", "file", "banner") else "forward",
+            strategy="backward" if companion.belongs_to in ("next", "file", "since", "banner") else "forward",
             allow_exact_matches=companion.belongs_to != "behind",
             check_sortedness=False,
         )
@@ -180,6 +180,7 @@ def _belongs(companion: Companion) -> pl.Expr:
     belongs = {
         "all": pl.lit(True),
         "file": pl.lit(True),
+        "since": pl.lit(True),
         "banner": pl.lit(True),
         "behind": following.is_null() | (at <= following),
         "next": previous.is_null() | (at > previous),

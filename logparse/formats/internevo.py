@@ -18,6 +18,22 @@ _PARALLEL = {
 # Of the configuration, printed as lines at the start, or as the Python file that it is.
 _PACK = "pack_sample_into_one"
 _DATA = {"seq_len": "seq_length", "micro_bsz": "micro_batch_size", "micro_num": "num_microbatches"}
+# Constants of the file with its names, and what they are.
+_CONSTANTS = {
+    "SEQ_LEN": "seq_len",
+    "HIDDEN_SIZE": "hidden",
+    "NUM_ATTENTION_HEAD": "heads",
+    "NUM_LAYER": "layers",
+    "VOCAB_SIZE": "vocabulary",
+}
+_OF_FILE = {
+    "seq_len": "seq_length",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "layers": "num_layers",
+    "vocabulary": "vocab_size",
+}
+_TYPES = {"fp16": "float16|half", "bf16": "bfloat16", "fp32": "float32"}
 
 
 def _size(kind: str) -> SettingSentence:
@@ -68,16 +84,23 @@ FORMAT = LogFormat(
         *(_size(kind) for kind in _PARALLEL),
         *(SettingSentence("data", f"{name}: ", rf"(?:^|\s){name}: (?P<{name}>\d+)\s*$") for name in _DATA),
         SettingSentence("data", f"{_PACK}: ", rf"(?:^|\s){_PACK}: (?P<{_PACK}>\w+)\s*$"),
-        SettingSentence("file", "SEQ_LEN = ", r"^\s*SEQ_LEN = (?P<seq_len>\d+)\s*(?:#.*)?$"),
+        *(
+            SettingSentence("file", f"{constant} = ", rf"^\s*{constant} = (?P<{name}>\d+)\s*(?:#.*)?$")
+            for constant, name in _CONSTANTS.items()
+        ),
+        SettingSentence("file", 'dtype="torch.', r'^\s*dtype="torch\.(?P<dtype>\w+)"'),
         SettingSentence("file", f"{_PACK}=", rf"^\s*{_PACK}=(?P<{_PACK}>\w+),"),
     ),
     names=(
         *(Name(quantity, f"parallel:{kind}") for kind, quantity in _PARALLEL.items()),
         *(Name(quantity, f"data:{name}") for name, quantity in _DATA.items()),
-        Name("seq_length", "file:seq_len"),
+        *(Name(quantity, f"file:{name}") for name, quantity in _OF_FILE.items()),
     ),
     # Samples are packed to the length; without this, attention stays within each of them.
-    choices=tuple(Choice("packed_documents", "True", {f"{kind}:{_PACK}": "False"}) for kind in ("data", "file")),
+    choices=(
+        *(Choice("packed_documents", "True", {f"{kind}:{_PACK}": "False"}) for kind in ("data", "file")),
+        *(Choice("precision", name, {"file:dtype": spelled}) for name, spelled in _TYPES.items()),
+    ),
     samples=(
         Sample(
             "2023-07-07 12:29:01,636\tINFO train.py:323 in record_current_batch_training_metrics -- "

@@ -59,7 +59,7 @@ FORMAT = LogFormat(
         "mfu": Reading("logged_mfu", scale=0.01, suffix="%", absent=r"N/A"),
     },
     required=("step", "loss"),
-    companions=(Companion(", total steps ", r", total steps (?P<train_steps>\d+)", belongs_to="file"),),
+    companions=(Companion(", total steps ", r", total steps (?P<train_steps>\d+)", belongs_to="since"),),
     records=(
         _event("training starts", "Training starts at step", r"Training starts at step"),
         _event("training ends", "Training completed", r"Training completed"),
@@ -109,6 +109,9 @@ FORMAT = LogFormat(
             "mixed_precision_param",
             r"['\"]mixed_precision_param['\"]: ['\"](?P<mixed_precision_param>\w+)",
         ),
+        # Without FSDP, and with tensor or pipeline parallelism, the weights' own type is computed in.
+        SettingSentence("precision", "Mixed precision", r"Mixed precision training is (?P<mixed>disabled)"),
+        SettingSentence("precision", "training.dtype", r"training\.dtype\W+(?P<dtype>\w+)"),
         SettingSentence("precision", " training active", r"(?P<low_precision>Float8|MXFP8|MX) .*training active"),
         SettingSentence("precision", "Swapped to ", r"Swapped to (?P<low_precision>Float8|MX)Linear"),
         # Without linear layers it is of experts alone.
@@ -124,7 +127,7 @@ FORMAT = LogFormat(
         SettingSentence(
             "checkpointing",
             "activation_checkpoint.mode",
-            r"activation_checkpoint\.mode\W+(?P<mode>none|full|selective)",
+            r"activation_checkpoint\.mode\W+(?P<mode>none|full|selective)(?! ignored)",
         ),
         SettingSentence("model", "total parameters", r"Model (?P<model_name>\S+ \S+) size: [\d,]+ total parameters"),
         SettingSentence("parameters", " total parameters", r"size: (?P<of_model>[\d,]+) total parameters"),
@@ -171,6 +174,8 @@ FORMAT = LogFormat(
         Choice("precision", "fp8", {"precision:quantized": "(?:mxfp8|float8|fp8).*"}),
         Choice("precision", "fp4", {"precision:quantized": "(?:mxfp4|nvfp4|fp4).*"}),
         Choice("precision", "fp8", {"precision:low_precision": ".+"}),
+        Choice("precision", "bf16", {"precision:mixed": "disabled", "precision:dtype": "bfloat16"}),
+        Choice("precision", "fp32", {"precision:mixed": "disabled"}),
         Choice("precision", "bf16", {"precision:mixed_precision_param": "bfloat16"}),
         Choice("precision", "fp32", {"precision:mixed_precision_param": "float32"}),
     ),

@@ -61,7 +61,7 @@ def _no_goodput(run: Run) -> str:
         return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
         return tr("no goodput: steps include generation")
-    if (several := run.trainings) > 1:
+    if (several := run.trainings) > 1 and not run.analysis.streams:
         return tr("no goodput of {n} separate trainings", n=several)
     if is_withheld(run.checks, GOODPUT) and not run.analysis.streams:
         return tr("no goodput: figures contradict each other")

@@ -289,8 +289,8 @@ PASTES = {
         ("disk", 1, 2, 2, "box"),
     ),
     "a worker of Ray in a pod": (
-        "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker exits with an "
-        "exit code None. The worker may have exceeded K8s pod memory limits.\nname: q7XWorkerDict_0:3\n",
+        "(raylet) A worker died or was killed while executing a task by an unexpected system error. Worker exits with "
+        "an exit code None. The worker may have exceeded K8s pod memory limits.\nname: q7XWorkerDict_0:3\n",
         ("host_memory", 1, 3, None, None),
     ),
     "an operator of CANN without a tiling": (
