@@ -47,8 +47,8 @@ def test_samples(tmp_path, rate, ours, found, devices):
 
 
 def test_rates_of_single_steps_that_spread_say_so(tmp_path):
-    """Each line prints 2 or 4 samples/s, the rate of its last step; 2 samples/s is that of all."""
-    text, others = log(2.0), iter([2.1, 4.2] * 20)
+    """Each line prints 2.1 or 3.4 samples/s, the rate of its last step; 2 samples/s is that of all."""
+    text, others = log(2.0), iter([2.1, 3.4] * 20)
     text = re.sub(r"CurrSamplesPerSec=[\d.]+", lambda _: f"CurrSamplesPerSec={next(others)}", text)
     (tmp_path / "run.log").write_text(text, encoding="utf-8")
     (run,) = json.loads(run_logparse("analyze", "run.log", "--json", cwd=tmp_path).stdout)["runs"]

@@ -88,3 +88,12 @@ def test_an_excerpt_says_how_many_steps_have_no_line(tmp_path):
     path.write_text("\n".join([*DUMP, *lines]) + "\n")
     (note,) = [note for note in analyze_logs([str(path)], RunOptions()).notes if note.code == "step_lines_missing"]
     assert (note.fields["n"], note.fields["of"]) == (30, 49)
+
+
+def test_an_excerpt_is_short_by_its_lines(tmp_path):
+    """Five lines of 50 steps: no goodput, and the first step is the first that a line shows."""
+    lines = [megatron_line(step, 5000.0) for step in (10, 30, 47, 48, 50)]
+    path = tmp_path / "run.log"
+    path.write_text("\n".join([*DUMP, *lines]) + "\n")
+    run = analyze_logs([str(path)], RunOptions())
+    assert (run.short, run.title.first_step, run.title.last_step) == (True, 10, 50)

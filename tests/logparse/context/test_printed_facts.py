@@ -46,6 +46,11 @@ INTERN = """\
 2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- pack_sample_into_one: False
 2024-03-01 10:00:00,000\tINFO launch.py:1 in check -- valid_micro_num: 8"""
 
+TITAN_STEP = (
+    "[titan] 2025-08-05 11:20:3{n},801 - root - INFO - step:  {n}  loss: 12.25  grad_norm:  2.04  "
+    "memory: 43.25GiB(54.67%)  tps: 766  tflops: 44.34  mfu: 4.48%"
+)
+
 SWIFT_STEP = (
     "{{'loss': 1.5, 'grad_norm': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1, "
     "'global_step/max_steps': '{n}/9', 'elapsed_time': '{n}s'}}"
@@ -115,6 +120,16 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         INTERN,
         INTERN_STEP,
         {"seq_length": 4096, "micro_batch_size": 2, "num_microbatches": 4, "packed_documents": True},
+    ),
+    "internevo-sizes": (
+        'HIDDEN_SIZE = 512\nNUM_ATTENTION_HEAD = 8\nNUM_LAYER = 6\nVOCAB_SIZE = 9000\n    dtype="torch.half",',
+        INTERN_STEP,
+        {"hidden_size": 512, "num_attention_heads": 8, "num_layers": 6, "vocab_size": 9000, "precision": "fp16"},
+    ),
+    "torchtitan-unmixed": (
+        "[titan] 2025-08-05 11:20:14,101 - root - INFO - Mixed precision training is disabled",
+        TITAN_STEP,
+        {"precision": "fp32"},
     ),
     "internevo-file": ("    SEQ_LEN = 2048\n    seq_len=SEQ_LEN,", INTERN_STEP, {"seq_length": 2048}),
     "ms-swift": (
@@ -233,3 +248,11 @@ def test_printed_facts_are_known(case: str, tmp_path: Path) -> None:
     log.write_text("\n".join((head, *(step.format(n=n) for n in range(1, 6)))) + "\n")
     context = load([str(log)], RunOptions()).context
     assert {name: context.get(name) for name in expected} == expected
+
+
+def test_each_training_of_a_file_has_its_own_plan(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    head = "[titan] 2025-08-05 11:20:14,101 - root - INFO - Trainer is initialized with a batch, total steps {n}"
+    steps = [TITAN_STEP.format(n=n) for n in range(1, 4)]
+    log.write_text("\n".join([head.format(n=900), *steps, head.format(n=700), *steps]) + "\n")
+    assert load([str(log)], RunOptions()).log.steps["train_steps"].to_list() == [900] * 3 + [700] * 3
