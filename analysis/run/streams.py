@@ -49,7 +49,7 @@ def find_streams(steps: pl.DataFrame) -> list[MixedRun]:
 def _streams_of(rows: pl.DataFrame) -> list[MixedRun]:
     rise = rows["step"].diff()
     falls = int(((rise <= 0) if _at_once(rows) else (rise < 0)).sum())
-    between = _between(rows["step"]) if falls >= FEWEST_TURNS else None
+    between = _between(rows["step"]) if falls >= FEWEST_TURNS and not _begin_anew(rows["step"]) else None
     if between is None:
         return []
     followed, turns = _follow(rows["step"].to_list(), rows["loss"].to_list(), REACH * between)
@@ -57,6 +57,15 @@ def _streams_of(rows: pl.DataFrame) -> list[MixedRun]:
         return []
     streams = [stream for stream in _joined(followed, rows) if len(stream.at) >= FEWEST_ROWS]
     return streams if len(streams) > 1 else []
+
+
+def _begin_anew(steps: pl.Series) -> bool:
+    """Whether the steps rise from the first one of a training to its last, each time: trainings follow each other."""
+    rise = pl.col("step").diff()
+    parts = pl.DataFrame({"step": steps}).with_columns(part=(rise < 0).fill_null(value=False).cum_sum())
+    each = parts.group_by("part").agg(pl.col("step").first(), between=rise.median(), n=pl.len())
+    anew = (pl.col("step") <= pl.col("between")) & (pl.col("n") > FEWEST_ROWS)
+    return bool(each.select(anew.fill_null(value=False).all()).item())
 
 
 def _at_once(rows: pl.DataFrame) -> bool:

@@ -74,6 +74,7 @@ SENTENCES = (
     SettingSentence("parallel", _PARALLEL, r"'data_parallel': (?P<data_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'model_parallel': (?P<model_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'pipeline_stage': (?P<pipeline_stage>\d+)"),
+    SettingSentence("parallel", _PARALLEL, r"'micro_batch_num': (?P<micro_batch_num>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'context_parallel': (?P<context_parallel>\d+)"),
     SettingSentence("parallel", _PARALLEL, r"'expert_parallel': (?P<expert_parallel>\d+)"),
     SettingSentence("experts", _EXPERTS, r"'expert_num': (?P<expert_num>\d+)"),
@@ -128,6 +129,8 @@ NAMES = (
     *_layout("data_parallel_size", "data_parallel"),
     *_layout("tensor_model_parallel_size", "model_parallel"),
     *_layout("pipeline_model_parallel_size", "pipeline_stage"),
+    # Without a pipeline it has no effect.
+    Name("num_microbatches", "parallel:micro_batch_num", when={"parallel:pipeline_stage": r"(?!1$)\d+"}),
     *_layout("context_parallel_size", "context_parallel"),
     *_layout("expert_model_parallel_size", "expert_parallel"),
     Name("world_size", "world:world_size"),

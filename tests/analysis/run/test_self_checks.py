@@ -71,6 +71,13 @@ def test_mixed_runs_are_split_where_that_is_asked(tmp_path):
     assert [len(run.steps) for run in (first, second)] == [60, 41]
 
 
+def test_trainings_that_follow_each_other_at_other_intervals_are_not_mixed(tmp_path):
+    """Every 100th step twice, then every step: step 101 of the third goes on from no other."""
+    steps = [*range(100, 1001, 100), *range(100, 1001, 100), *range(1, 1001)]
+    path = write(tmp_path, [WORLD, *(megatron_line(step, 100.0) for step in steps)])
+    assert analyze_logs([path], RunOptions()).analysis.streams == ()
+
+
 @pytest.mark.parametrize(
     ("first", "second", "losses"),
     [((1, 60), (1001, 1060), (2.0, 2.0)), ((501, 560), (2001, 2060), (2.0, 2.0)), ((1, 60), (1, 60), (2.0, 12.0))],
