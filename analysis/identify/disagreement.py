@@ -100,7 +100,7 @@ def _cause(side: RateComparison, known: Known, samples_agree: bool) -> Note:
 
 
 def _of_last_steps(side: RateComparison) -> Note | None:
-    """That each rate is of the last step of its line alone, where they spread too far to stand for the others."""
+    """That each rate is of the last step of its line alone, where they are too far apart to be of the others too."""
     printed = side.rows["_printed"]
     low, high = printed.quantile(0.1, "nearest"), printed.quantile(0.9, "nearest")
     spread = low is not None and high is not None and high > SPREAD * low

@@ -138,7 +138,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     if stepless:
         remedy = tr(WHOLE_RECORD) if stepless[2] else tr(WHOLE_OUTPUT)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
-    if trainer is not None and trainer.is_read and not _nearest(formats, contents.ends, trainer):
+    nearest = _nearest(formats, contents.ends, trainer)
+    if trainer is not None and trainer.is_read and nearest is None:
         remedy = tr("pass the log of the rank that prints the steps (often the last), or the errors of the job")
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
     command = shlex.join(["logparse", "formats", "suggest", *(source.name for source in sources[:1])])
@@ -147,7 +148,9 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         "`{command}` generates a draft for a new one",
         command=command,
     )
-    reasons = [*reasons, *_nearest(formats, contents.ends, trainer)]
+    if nearest is not None:
+        name, labels = nearest
+        reasons.append(tr("the closest format is {name} (labels {labels})", name=name, labels=some(labels, 3)))
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
@@ -172,16 +175,14 @@ def _describe_stepless(n: int, name: str, records: int) -> str:
     return tr("{n} lines of {name} have no step number", n=n, name=name)
 
 
-def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> list[str]:
-    """The format of ``trainer`` with most labels among the first and the last lines, where it has several."""
+def _nearest(formats: Sequence[LogFormat], ends: FileEnds, trainer: Trainer | None) -> tuple[str, list[str]] | None:
+    """The format of ``trainer`` with most labels in the first and last lines, and these; None without several."""
     own = [fmt for fmt in formats if trainer is not None and fmt.framework == trainer.name]
     blocks = [block.lines["text"] for block in (*ends.heads, *ends.tails)]
     there = {label.strip() for lines in blocks for text in lines for label in _LABEL.findall(text)}
     fmt = max(own, key=lambda fmt: len(there & fmt.labels.keys()), default=None)
     common = sorted(there & fmt.labels.keys()) if fmt else []
-    if fmt is None or len(common) < LEAST_COMMON:
-        return []
-    return [tr("the closest format is {name} (labels {labels})", name=fmt.name, labels=some(common, 3))]
+    return None if fmt is None or len(common) < LEAST_COMMON else (fmt.name, common)
 
 
 def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list[str]:

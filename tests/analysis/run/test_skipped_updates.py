@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 
+from analysis.present.numbers import three
 from analysis.present.views.first_screen import rows
 from analysis.present.views.missing import missing_clauses
 from analysis.run.build import analyze_logs
@@ -74,7 +75,7 @@ def test_a_short_log_says_how_many_updates_were_lost(tmp_path, skipped, nan, cla
     time = next(row for row in rows(run) if row.label == "step time")
     mean = 99 / (99 - skipped - nan)
     assert run.short
-    assert time.clauses == [f"median; {mean:.2f} s per useful step", clause]
+    assert time.clauses == [f"median; {three(mean)} s per useful step", clause]
 
 
 def test_skips_of_deepspeed_are_counted_since_the_start(tmp_path):

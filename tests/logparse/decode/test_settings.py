@@ -237,6 +237,7 @@ def test_parallel_and_recompute_config_lines(read):
         "parallel:context_parallel": "3",
         "parallel:expert_parallel": "5",
         "parallel:pipeline_stage": "4",
+        "parallel:micro_batch_num": "64",
     }
 
 
