@@ -150,7 +150,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     )
     if nearest is not None:
         name, labels = nearest
-        reasons.append(tr("the closest format is {name} (labels {labels})", name=name, labels=some(labels, 3)))
+        closest = tr("the closest format is {name} (labels {labels})", name=name, labels=some(labels, 3))
+        reasons = [*reasons, closest]
     return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
 
 
