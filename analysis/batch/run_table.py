@@ -19,7 +19,7 @@ from analysis.run.device_hours import device_hours, run_seconds
 from analysis.run.overheads import IN_STEPS, Overhead
 from analysis.run.run import Run
 from analysis.run.summary import largest_memory, last_finite
-from analysis.run.title import listed_device
+from analysis.run.title import device_without_peak
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
 from logparse.schema import BOOL, FLOAT, INT, QUANTITY, TEXT, TIME, Column, without_yearless
@@ -106,7 +106,7 @@ def _row(run: Run) -> dict[str, Any]:
         "framework_version": run.framework.version,
         "model": "/".join(run.title.models) or run.context.get("model_name"),
         "parameters": counted.total if counted else None,
-        "device": how.peak.name if how.peak else listed_device(analysis, run.notes),
+        "device": how.peak.name if how.peak else device_without_peak(run.notes),
         "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
         "formula": how.formula.name,
         "begun_at": run.steps["timestamp"].min(),

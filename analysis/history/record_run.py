@@ -15,7 +15,7 @@ from analysis.run.build import analyze_logs
 from analysis.run.crash import crashed_at
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.run.title import listed_device
+from analysis.run.title import device_without_peak
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
 from logparse.language import tr
@@ -51,7 +51,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         crashed_at=crashed_at(result),
         ending=result.log.ending,
         started_at=_started_at(result),
-        device=listed_device(result.analysis, result.notes),
+        device_without_peak=device_without_peak(result.notes),
     )
     decoded = Decoded(result.log.steps, result.log.settings, result.log.records["memory"])
     return make_record(result.analysis, result.context, decoded, identity)

@@ -147,7 +147,7 @@ SHORT_HASH = 8
 class RunIdentity:
     """The facts of a record other than its numbers. ``versions`` maps a name to value and origin.
 
-    ``started_at`` is the clock of the header, for logs whose step lines have none. ``device`` may have no known peak.
+    ``started_at`` is the clock of the header, for logs whose step lines have none.
     """
 
     release: str
@@ -161,7 +161,7 @@ class RunIdentity:
     crashed_at: int | None = None
     ending: Ending | None = None
     started_at: datetime | None = None
-    device: str | None = None
+    device_without_peak: str | None = None
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "format": identity.format,
         "framework": identity.framework,
         "framework_version": identity.framework_version,
-        "device": how.peak.name if how.peak else identity.device,
+        "device": how.peak.name if how.peak else identity.device_without_peak,
         "peak_tflops_per_second": how.peak.peak_tflops_per_second if how.peak else None,
         "formula": how.formula.name,
         "flops_per_iteration": analysis.flops_per_iteration,

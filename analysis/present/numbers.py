@@ -17,7 +17,7 @@ def three(value: float) -> str:
     """``value`` in three significant digits, without an exponent: 3,270, 50.7, 0.799."""
     if not value or not math.isfinite(value):
         return f"{value:g}"
-    # Half is rounded up, as readers do: 6,785 is 6,790.
+    # Half is rounded up, as readers do: 6,785 becomes 6,790.
     rounded = float(Context(prec=DIGITS, rounding=ROUND_HALF_UP).create_decimal(repr(float(value))))
     return f"{rounded:,.{max(0, DIGITS - 1 - math.floor(math.log10(abs(rounded))))}f}"
 

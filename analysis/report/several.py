@@ -18,7 +18,7 @@ from analysis.report.answer import headline_value
 from analysis.report.numbers import NONE, difference, percent, shown
 from analysis.report.settings import ONLY_WITH
 from analysis.run.run import Run
-from analysis.run.title import listed_device
+from analysis.run.title import device_without_peak
 from logparse.language import some, tr
 
 # The metrics of the overview.
@@ -79,4 +79,4 @@ def _known(run: Run) -> pl.DataFrame:
     if not known.get("num_experts"):
         # A log prints how its experts would be chosen where there are none.
         known = {name: value for name, value in known.items() if name not in ONLY_WITH["num_experts"]}
-    return run_frame([{**known, "device": peak.name if peak else listed_device(run.analysis, run.notes)}])
+    return run_frame([{**known, "device": peak.name if peak else device_without_peak(run.notes)}])

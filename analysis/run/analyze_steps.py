@@ -34,7 +34,7 @@ from analysis.run.streams import describe_streams, find_streams
 from analysis.run.summary import summarize
 from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.time_breakdown import USEFUL, break_down_time
-from analysis.run.unprinted_steps import describe_missing_logs, unprinted_between
+from analysis.run.unprinted_steps import describe_missing_lines, describe_missing_logs, unprinted_between
 from analysis.run.useful_time import value_rows
 from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
@@ -118,6 +118,7 @@ def analyze_steps(
         *describe_counted_tokens(computed, counted, beyond),
         *describe_nan_updates(computed),
         *describe_zero_losses(computed, how),
+        *describe_missing_lines(computed),
         *describe_missing_logs(computed, events),
         *clock_notes,
         *describe_run(result, steps, context),

@@ -84,7 +84,7 @@ def title_of(
         layers=analysis.computation.shape.num_layers,
         width=analysis.computation.shape.hidden_size,
         devices=analysis.computation.world_size,
-        device=listed_device(analysis, notes) or context.get("device_name"),
+        device=_device(analysis, notes) or context.get("device_name"),
         begins=_begins(analysis.steps, events),
         seconds=seconds or None,
         first_step=first_step,
@@ -102,11 +102,16 @@ def printed_runtime(settings: pl.DataFrame) -> float:
     return float(seconds[-1]) if len(seconds) and math.isfinite(seconds[-1]) else 0.0
 
 
-def listed_device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
-    """The name of the device in our table, also of one without a peak of the number type; None where it is unknown."""
+def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
+    """The name of the device in our table; None where it is unknown, or a peak was given by hand."""
     peak = analysis.computation.peak
     if peak is not None:
         return None if peak.name == BY_HAND else peak.name
+    return device_without_peak(notes)
+
+
+def device_without_peak(notes: Sequence[Note]) -> str | None:
+    """The device of our table that ``notes`` say has no peak of the number type; None where they say no such thing."""
     return next((note.fields["device"] for note in notes if note.code in WITHOUT_PEAK), None)
 
 

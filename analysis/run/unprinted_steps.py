@@ -82,11 +82,7 @@ def last_done(before: pl.DataFrame, events: pl.DataFrame) -> int:
 
 
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
-    """A warning for each start that goes on from a step that no line of the log reaches, printed or saved.
-
-    And one for lines that are missing within the starts, as in an excerpt.
-    """
-    yield from _missing_lines(steps)
+    """A warning for each start that goes on from a step that no line of the log reaches, printed or saved."""
     own = only(steps, OF_THE_RUN & pl.col("iterations").is_not_null())
     for (_, before), (_, start) in pairwise(starts_of(own)):
         first = start.row(0, named=True)
@@ -98,8 +94,8 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
             yield warning("log_missing", first=before["step"][-1] + 1, last=begun_after, **where)
 
 
-def _missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
-    """A warning where many steps lie between two lines that are further apart than most."""
+def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most."""
     own = steps.filter(~pl.col("copied")).select("segment", jump=pl.col("step").diff().over("segment"))
     every = pl.col("jump").quantile(0.25, "lower").over("segment")
     jumps = own.select("jump", interval=every).drop_nulls()

@@ -189,10 +189,10 @@ def mark_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     if log.format.name != "megatron":
         return steps, None
     skipped = steps["skipped_iterations"].fill_null(0) > 0
-    # A line that is broken before its end may have lost its loss there.
-    last = steps["nan_iterations"]
-    whole = last.is_not_null() if last.is_not_null().any() else pl.repeat(value=True, n=len(steps), eager=True)
-    vanished = steps["loss"].is_null() & ~skipped & whole
+    vanished = steps["loss"].is_null() & ~skipped
+    # The last value of a line: one that is broken before it may have lost its loss there.
+    whole = steps["nan_iterations"].is_not_null()
+    vanished = vanished & whole if whole.any() else vanished
     bare = steps["line_number"].filter(vanished)
     if bare.is_empty() or len(bare) == len(steps):
         return steps, None

@@ -74,9 +74,10 @@ class Companion:
     ``each``: the step line before it, or the same line. ``behind``: the step line before it, also where the same line
     holds the next one, as with a bar that is drawn again. ``next``: the step line after it. ``all``: every step line
     since the last companion, as with the epochs of MindSpore's TimeMonitor. ``file``: the first companion of a file
-    completes every step line after it. ``since``: each completes the step lines up to the next one. ``banner``: as ``file``, but each training of a file prints its own; a line
-    without others of the banner next to it is of an evaluation. ``sum``: the values since the previous step line, including those on the line
-    itself, are added up, as with the micro-steps of a step. A group ``part`` numbers them; with a gap there is no sum.
+    completes every step line after it. ``since``: each completes the step lines after it, up to the next companion.
+    ``banner``: as ``since``, but a line without others of the banner next to it is of an evaluation. ``sum``: the values
+    since the previous step line, including those on the line itself, are added up, as with the micro-steps of a step. A
+    group ``part`` numbers them; with a gap there is no sum.
     ``count``: how many such lines there are since the previous step line, where the step line prints no larger number.
     """
 
