@@ -13,7 +13,7 @@ import regex
 
 from logparse.masking import mask_text
 
-_GIB, _MILLISECONDS = 2**30, 1000
+_MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # The share of a device's memory that is another process's if nothing accounts for it.
 ROOM = 0.2
 
@@ -82,7 +82,8 @@ def figure_name(group: str) -> str:
 def _figure(group: str, value: str) -> str:
     """A figure as a reader wants it, by the unit at the end of its group's name."""
     if group.endswith("_bytes"):
-        return f"{int(value) / _GIB:.3g} GiB"
+        size, unit, name = (int(value), _GIB, "GiB") if int(value) >= _GIB else (int(value), _MIB, "MiB")
+        return f"{size / unit:.3g} {name}"
     if group.endswith("_ms"):
         return f"{int(value) / _MILLISECONDS:g} s"
     if group.endswith("_cuda"):

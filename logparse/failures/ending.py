@@ -15,13 +15,14 @@ import polars as pl
 import regex
 
 from logparse.failures.details import detail_of
-from logparse.failures.not_finite import last_lost
+from logparse.failures.last_lines import last_lost, torn_traceback
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import BLOCK_LINES, cause_of, is_near, without_caught
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit, quoted
+from logparse.failures.signatures import TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
@@ -597,7 +598,10 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
     ending = Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
     lost = next(((tail.source, *found) for tail in ends.tails if (found := last_lost(tail))), None)
-    return _with_lost_values(ending, *lost) if cut and lost else ending
+    torn = next(((tail.source, *found) for tail in ends.tails if (found := torn_traceback(tail))), None)
+    if torn is not None:
+        ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
+    return _with_line(ending, "numerics", "supported", "numerics", *lost) if cut and lost else ending
 
 
 def _with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:
@@ -609,18 +613,21 @@ def _with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:
     return replace(ending, remedy=named.meaning.remedy, detail=detail, figures=figures, collect=None)
 
 
-def _with_lost_values(ending: Ending, source: str, line: int, text: str) -> Ending:
-    """``ending`` of a run that goes on, or went on, with values that are not finite."""
-    found = FailureLine(source, line, quoted(text, ""), "finding", "numerics", None)
+def _with_line(ending: Ending, family: str, grade: str, remedy: str, source: str, line: int, text: str) -> Ending:
+    """``ending`` with what a line at the end of the log shows, which no signature knows."""
+    found = FailureLine(source, line, quoted(text, ""), "finding", family, None)
+    detail, figures = detail_of(remedy, text) or (None, {})
     return replace(
         ending,
-        family="numerics",
-        grade="supported",
+        family=family,
+        grade=grade,
         source=source,
         line=line,
         text=found.text,
-        remedy="numerics",
+        remedy=remedy,
         evidence=(found,),
+        detail=detail,
+        figures=figures,
     )
 
 

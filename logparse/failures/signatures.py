@@ -140,6 +140,10 @@ def families() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, "unknown")))
 
 
+# The remedy of a log that ends inside a traceback: no signature knows its line.
+TORN_TRACEBACK = "torn_traceback"
+
+
 @cache
 def remedies() -> tuple[str, ...]:
     """Every remedy that an ending can have."""
@@ -147,7 +151,7 @@ def remedies() -> tuple[str, ...]:
     by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
     frames = [signature.remedy for signature in signatures() if signature.role == "context" and signature.remedy]
     general = [entry.remedy or entry.family for entry in general_words()]
-    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general)))
+    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK)))
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:

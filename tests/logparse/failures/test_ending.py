@@ -467,6 +467,32 @@ def test_a_log_that_ends_with_lost_values_says_so(tmp_path):
     assert not lost.failed
 
 
+SCALED = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {scale}, reducing to {half}"
+
+
+def test_a_loss_scale_of_0_is_a_lost_run(tmp_path):
+    bars = [DRAWN.format(step=step) for step in (60, 61)]
+    lost = diagnosed(tmp_path, *bars, SCALED.format(scale=1, half=0))
+    assert (lost.state, lost.family, lost.line, lost.detail) == ("cut_off", "numerics", 3, "scale_at_minimum")
+    for half in ("0.5", "1024"):
+        assert diagnosed(tmp_path, *bars, SCALED.format(scale=2048, half=half)).family == "unknown"
+
+
+TRACEBACK = ("Traceback (most recent call last):", '  File "train.py", line 9, in main', "    train()")
+
+
+def test_a_log_that_ends_inside_a_traceback_failed(tmp_path):
+    bars = [DRAWN.format(step=step) for step in (60, 61)]
+    torn = diagnosed(tmp_path, *bars, *TRACEBACK)
+    assert (torn.state, torn.family, torn.line, torn.remedy) == ("failed", "unknown", 3, "torn_traceback")
+    assert diagnosed(tmp_path, *bars, *TRACEBACK, "  File").failed
+    lost = diagnosed(tmp_path, *bars, SCALED.format(scale=1, half=0), *TRACEBACK)
+    assert (lost.state, lost.family, lost.line) == ("failed", "numerics", 3)
+    # What comes after a traceback shows that the run went on.
+    assert not diagnosed(tmp_path, *bars, *TRACEBACK, "resumed the loader").failed
+    assert diagnosed(tmp_path, *bars, *TRACEBACK, "KeyError: 'text'").family != "unknown"
+
+
 @pytest.mark.parametrize(
     "values",
     [
