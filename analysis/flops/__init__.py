@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from analysis.flops._base import Formula, Ignorable
+from analysis.flops._base import CORE, Formula, Ignorable
 from analysis.flops._recomputation import (
     ELEMENTWISE,
     EVERYTHING,
@@ -26,6 +26,7 @@ from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
 
 __all__ = [
+    "CORE",
     "ELEMENTWISE",
     "EVERYTHING",
     "NOTHING",

@@ -21,6 +21,8 @@ FORWARD_SHARE = 1 / 3
 # Of a trained parameter among frozen weights: a multiply and an add, in each of the three parts.
 FLOPS_PER_TRAINED = 6.0
 ADAPTERS = "adapters"
+# The term of the attention between tokens, whatever its length.
+CORE = "attention core"
 
 # Of each part of a layer that can be recomputed alone: the term that holds it, and its FLOPs per token.
 Modules = Mapping[str, tuple[str, float]]

@@ -12,6 +12,7 @@ from math import inf
 
 import polars as pl
 
+from analysis.flops import CORE, real_model_formula
 from analysis.hardware.devices import DevicePeak
 from analysis.identify.causes import (
     RATIO,
@@ -28,6 +29,7 @@ from analysis.identify.causes_of_flops import FormulaWork, of_flops, of_printed_
 from analysis.identify.figures import RateComparison, compare_rates
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
+from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 
@@ -169,9 +171,25 @@ def _merged(notes: Sequence[Note]) -> list[Note]:
     return [info("counts_by_formula", formulas=names), *others] if names else others
 
 
+def _within_documents(side: RateComparison, context: RunContext) -> Note | None:
+    """That the log may count the lengths of documents, which no line shows: its TFLOP/s lie between none and all."""
+    length = context.get("seq_length")
+    terms = (
+        real_model_formula().terms_per_token(ModelShape.from_quantities(context.values()), length) if length else None
+    )
+    tokens = side.rows["tokens_per_second_per_device"].median()
+    if not context.get("packed_documents") or terms is None or not isinstance(tokens, float):
+        return None
+    high = sum(terms.values()) * tokens / 1e12
+    low = high - terms[CORE] * tokens / 1e12
+    return info("counts_documents", low=low, high=high) if low <= side.printed <= high else None
+
+
 def _unknown(side: RateComparison, known: Known) -> Note:
     """That no cause is known, and what would settle it."""
     kind = side.figure.kind
+    if kind == "flops" and (within := _within_documents(side, known.context)):
+        return within
     if kind == "flops" and known.identified.findings:
         return info("no_known_cause_of_formula", findings=known.identified.findings)
     size = {"samples": "global_batch_size", "tokens": "seq_length"}.get(kind)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from analysis.flops import real_model_formula
+from analysis.flops import CORE, real_model_formula
 from analysis.model.shape import ModelShape
 from analysis.run.notes import unknown
 from analysis.run.result import Analysis
@@ -19,8 +19,8 @@ from logparse.findings import Note, info, warning
 AGREES = 0.03
 # Reasons below this share are left out.
 LEAST_REASON = 0.005
-# Everything but the attention core, as a formula made of parameters counts it; and that core.
-PARAMETERS, CORE = "parameters", "attention core"
+# Everything but the attention core, as a formula made of parameters counts it.
+PARAMETERS = "parameters"
 # Terms that a layer with linear attention has in place of each other.
 ATTENTION = ("attention projections", CORE, "linear attention")
 

@@ -54,13 +54,15 @@ def kept_steps() -> pl.Expr:
 class LostUpdates:
     """Of the updates of ``steps``: those ``lost``, and the ones of them that are ``nan``; others were skipped.
 
-    ``at_least``: rows of several steps print whether their last update was skipped, not how many were.
+    ``at_least``: rows of several steps print whether their last update was skipped, not how many were. ``about``: all
+    steps of such a row count as NaN, though only one may be.
     """
 
     lost: int
     nan: int
     steps: int
     at_least: bool = False
+    about: bool = False
 
 
 def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
@@ -73,7 +75,9 @@ def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
     rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
     lost, of_nan, done = rows.select(_lost_updates().sum(), nan=nan.sum(), steps=pl.col("iterations").sum()).row(0)
     flags_only = (pl.col("iterations") > 1) & pl.col("skipped_iterations").is_null() & pl.col("overflow").is_not_null()
-    return LostUpdates(int(lost), int(of_nan), int(done), at_least=bool(rows.select(flags_only.any()).item()))
+    whole_rows = (pl.col("iterations") > 1) & pl.col("update_is_nan")
+    at_least, about = rows.select(flags_only.any(), about=whole_rows.any()).row(0)
+    return LostUpdates(int(lost), int(of_nan), int(done), at_least=bool(at_least), about=bool(about))
 
 
 def skips_left_out(steps: pl.DataFrame) -> bool:

@@ -132,7 +132,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate["rate"] != "steady":
         clauses = [_of_other_rows(run, rate)]
     elif with_stalls is not None and step_time(with_stalls) != value:
-        clauses = [_mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)]
+        clauses = _mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
     if lost.lost:
@@ -147,27 +147,29 @@ def _of_other_rows(run: Run, rate: Mapping[str, Any]) -> str:
     return tr("all steps, with evaluations and saves") if _holds_pauses(run) else word("rates", rate["rate"])
 
 
-def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> str:
+def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
     """What the ``time`` of a step with stalls is, and how many stalls the median leaves out where they are many."""
     reasons = run.steps["excluded_reason"]
     if lost.lost:
         if skips_left_out(run.steps):
             of_all = step_time(run.analysis.rate("all_steps")["step_time_ms"])
-            return tr("median; all steps {time} per useful step", time=of_all)
-        return tr("median; {time} per useful step", time=time)
+            return [tr("median; all steps {time} per useful step", time=of_all)]
+        return [tr("median; {time} per useful step", time=time)]
     stalls = int((reasons == STALL).sum())
     if longer and many_stalls(run):
-        return tr("median without {n} stalls, mean with them {time}", n=stalls, time=time)
+        mean = step_time(run.analysis.value("elapsed_time_per_iteration_ms", "mean") or 0.0)
+        return [tr("median without {n} stalls", n=stalls), tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
     stalled = longer and stalls
-    return tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)
+    return [tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)]
 
 
 def _lost_updates(lost: LostUpdates) -> str:
     """How many updates were lost, and whether by NaN."""
-    some, all_of_them = msg("{n} of {of} updates skipped or NaN"), msg("{n} of {of} updates NaN")
-    skipped = msg("at least {n} of {of} updates skipped") if lost.at_least else msg("{n} of {of} updates skipped")
-    text = all_of_them if lost.nan == lost.lost else some if lost.nan else skipped
-    return tr(text, n=f"{lost.lost:,}", of=f"{lost.steps:,}")
+    how_sure = msg("about {n} of {of}") if lost.about else msg("at least {n} of {of}")
+    some = tr(how_sure if lost.about or lost.at_least else msg("{n} of {of}"), n=f"{lost.lost:,}", of=f"{lost.steps:,}")
+    if not lost.nan:
+        return tr("{some} updates skipped", some=some)
+    return tr(msg("{some} updates NaN") if lost.nan == lost.lost else msg("{some} updates skipped or NaN"), some=some)
 
 
 def _holds_pauses(run: Run) -> bool:

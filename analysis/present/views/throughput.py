@@ -81,8 +81,17 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
     for name, text in PRINTED_RATES.items():
         if rate := run.printed.get(name):
             spread = None if rate.covers == WHOLE else spread_of(name, run.steps)
-            return ScreenRow(tr("throughput"), "", [tr(text, n=printed_text(run, name)), _of_log(rate, spread)])
+            clauses = [tr(text, n=printed_text(run, name)), _of_log(rate, spread), *_refuted(run, name)]
+            return ScreenRow(tr("throughput"), "", clauses)
     return None
+
+
+def _refuted(run: Run, name: str) -> list[str]:
+    """The withheld rate beside the printed one of samples, which contradicts it; empty where nothing is withheld."""
+    batch, time = run.context.get("global_batch_size"), run.analysis.rate("steady")["step_time_ms"]
+    if name != OF_ALL or not batch or not time or not is_withheld(run.checks, RATES):
+        return []
+    return [tr("but {n} by batch and step time", n=three(batch * 1000 / time))]
 
 
 def _of_log(rate: LoggedRate, spread: tuple[float, float] | None = None) -> str:

@@ -139,7 +139,13 @@ def _from_model(share: float) -> str:
 
 
 def _of_model(note: Note, run: Run) -> tuple[float, float] | None:
-    """The log's TFLOP/s and ours over those of the real model; None where a part of the work may be recomputation."""
+    """The log's TFLOP/s and ours over those of the real model; None where a part of the work may be recomputation.
+
+    None too where the attention may be within documents: the work of the real model is an upper bound.
+    """
+    cause = note.fields.get("cause")
+    if isinstance(cause, Note) and cause.code == "counts_documents":
+        return None
     shares = _over_model(note, run)
     return shares if shares and run.analysis.computation.executed_times() == (1.0, 1.0) else None
 

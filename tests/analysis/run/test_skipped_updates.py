@@ -78,6 +78,15 @@ def test_a_short_log_says_how_many_updates_were_lost(tmp_path, skipped, nan, cla
     assert time.clauses == [f"median; {three(mean)} s per useful step", clause]
 
 
+def test_a_line_of_several_steps_counts_about_so_many_nan(tmp_path):
+    lines = [arguments_dump(SETTINGS | {"log_interval": 2})]
+    lines += [megatron_line(s, 1000.0, pairs={"lm loss": "nan"} if s == 50 else {}) for s in range(2, 101, 2)]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
+    run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
+    time = next(row for row in rows(run) if row.label == "step time")
+    assert time.clauses[-1] == "about 2 of 100 updates NaN"
+
+
 def test_skips_of_deepspeed_are_counted_since_the_start(tmp_path):
     lines = []
     for n in range(1, 31):
