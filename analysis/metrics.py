@@ -276,5 +276,5 @@ FROM_RUNS = {"step_time_p95_ms": 5, "max_memory_allocated_bytes": 5}
 # Those whose course over runs is shown: relative changes of a share that may be 0 are none.
 FOLLOWED = {name: metric for name, metric in JUDGED.items() if not metric.offset}
 
-# The named rates: median of the settled steps, useful steps with their stalls, all step lines, first to last stamp.
+# The named rates: median of the steady steps, useful steps with their stalls, all step lines, first to last stamp.
 RATES = ("steady", "with_stalls", "all_steps", "wall_clock")

@@ -45,7 +45,7 @@ class Run:
     ``target_verdicts``. ``checks`` are self-checks; a failed one withholds figures. Rates are per device and second,
     times in ms, ratios from 0 to 1.
 
-    The figures, from ``step_time_ms`` to ``hfu``, are those of the steady rate: the median of the settled steps. Use
+    The figures, from ``step_time_ms`` to ``hfu``, are those of the steady rate: the median of the steady steps. Use
     ``rate`` for the other rates. A figure is None if an input is unknown; a note says which.
     """
 

@@ -258,7 +258,7 @@ def test_where_no_row_counts_the_reasons_are_counted():
     ]
     # No update was kept but that of the first step, of 256 x 4096 tokens on 8 devices: 4 x 30 s for one useful step.
     assert say(note) == (
-        "no usable step times (3 x NaN, 1 x warm-up), so the settled step time is unknown; "
+        "no usable step times (3 x NaN, 1 x warm-up), so the steady step time is unknown; "
         "all steps: 120,000.0 ms per step, 1,092.3 tokens/s/p"
     )
     assert result.value("mfu") is None
