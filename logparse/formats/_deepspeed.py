@@ -65,7 +65,10 @@ _SIZES = {
     "steps_per_print": "log_interval",
 }
 
+# Its launcher counts the processes of all nodes.
+LAUNCHED = SettingSentence("launcher", "dist_world_size=", r"\bdist_world_size=(?P<world_size>\d+)")
 SENTENCES = (
+    LAUNCHED,
     *(_dumped(name, r"\d+") for name in (*_SIZES, "world_size", "zero_optimization_stage")),
     *(_dumped(name) for name in ("bfloat16_enabled", "fp16_enabled")),
     SettingSentence(
@@ -89,6 +92,7 @@ NAMES = (
     Name("data_parallel_size", "engine:world_size"),
     Name("zero_stage", "engine:zero_optimization_stage"),
     Name("zero_stage", "deepspeed:zero_optimization.stage"),
+    Name("world_size", "launcher:world_size"),
     Name("world_size", "profile:world_size"),
     Name("seq_length", "chat:max_seq_len"),
     Name("micro_batch_size", "chat:batch"),

@@ -9,6 +9,7 @@ Source: deepspeedai/DeepSpeed 0.1.0, deepspeed/pt/deepspeed_timer.py, Throughput
 """
 
 from logparse.formats._base import TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence
+from logparse.formats._deepspeed import LAUNCHED
 
 # The dump of the configuration: the name, dots where there is room for them, the value.
 _SIZES = (
@@ -39,7 +40,7 @@ FORMAT = LogFormat(
     sentences=(
         *map(_dumped, _SIZES),
         _dumped("fp16_enabled", "_enabled ", r"\w+"),
-        SettingSentence("launcher", "dist_world_size=", r"\bdist_world_size=(?P<world_size>\d+)"),
+        LAUNCHED,
     ),
     names=(
         Name("world_size", "launcher:world_size"),

@@ -24,6 +24,8 @@ from logparse.language import current_language, msg, tr
 
 # The longest answer in one line, in columns.
 LONGEST = 100
+# Ranks that are named, of those with others between them.
+MOST_NAMED = 6
 # Causes of earlier attempts that are named.
 MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
@@ -155,10 +157,12 @@ def _named_missing(ending: Ending) -> int | None:
 
 
 def _all_ranks(ending: Ending) -> str:
-    """The ranks that print the cause, where none between the first and the last is missing."""
+    """The ranks that print the cause; empty where they are many with others between them."""
     ranks = ending.same_ranks
-    if not ranks or ranks[-1] - ranks[0] + 1 != len(ranks):
+    if not ranks or (ranks[-1] - ranks[0] + 1 != len(ranks) and len(ranks) > MOST_NAMED):
         return ""
+    if ranks[-1] - ranks[0] + 1 != len(ranks):
+        return tr("ranks {some} and {last}", some=tr(", ").join(map(str, ranks[:-1])), last=ranks[-1])
     text = msg("ranks {first} and {last}") if len(ranks) == 2 else msg("ranks {first} to {last}")
     return tr(text, first=ranks[0], last=ranks[-1])
 

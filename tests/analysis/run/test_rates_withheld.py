@@ -62,3 +62,10 @@ def test_the_screen_says_that_rates_are_withheld_and_asks_for_no_flag(tmp_path):
     assert "missing       tokens/s/p, TFLOP/s, MFU: withheld, as the first line says" in shown
     assert "pass --" not in shown
     assert "throughput    32.1 samples/s of all devices, printed by the log" in shown
+    assert "but 2.00 by batch and step time" in shown
+
+
+def test_the_launcher_of_deepspeed_counts_the_devices(tmp_path):
+    (tmp_path / "run.log").write_text("[launch.py:163:main] dist_world_size=2\n" + log(2.0), encoding="utf-8")
+    (run,) = json.loads(run_logparse("analyze", "run.log", "--json", cwd=tmp_path).stdout)["runs"]
+    assert run["rates"]["steady"]["samples_per_second_per_device"] == 1.0

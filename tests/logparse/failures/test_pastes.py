@@ -440,8 +440,10 @@ def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
     path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in (2, 0, 1)))
     ending = diagnose_run([str(path)])
     assert (ending.same_ranks, headline(ending)) == ((0, 1, 2), "failed: ranks 0 to 2, all the same: an exception")
-    path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in (0, 2)))
-    assert headline(diagnose_run([str(path)])) == "failed: 2 ranks, an exception"
+    path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in (4, 0, 2)))
+    assert headline(diagnose_run([str(path)])) == "failed: ranks 0, 2 and 4, all the same: an exception"
+    path.write_text("".join(f"[rank{rank}]: ValueError: a\n" for rank in range(0, 16, 2)))
+    assert headline(diagnose_run([str(path)])) == "failed: 8 ranks, an exception"
     path.write_text("[rank0]: ValueError: a\n[rank1]: ValueError: a\n")
     assert headline(diagnose_run([str(path)])) == "failed: ranks 0 and 1, all the same: an exception"
 
