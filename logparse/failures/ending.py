@@ -373,9 +373,13 @@ def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -
     seen = max((hit.line for hit in part.hits if hit.role == "again"), default=part.first_line - 1)
     since = max(seen, part.stepped_line or 0)
     known = [hit.line for hit in part.hits if hit.source == cause.source]
-    new = novel_lines(ends, cause.source, cause.line, since, known)
-    lines = [FailureLine(cause.source, one.line, quoted(one.text, ""), NOVEL, "unknown", one.rank) for one in new]
-    return replace(ending, evidence=(*ending.evidence, *lines))
+    return replace(ending, evidence=(*ending.evidence, *_novel(ends, cause.source, cause.line, since, known)))
+
+
+def _novel(ends: FileEnds, source: str, cause: int, since: int, known: Sequence[int] = ()) -> list[FailureLine]:
+    """What is new in a file near its line ``cause``, after the line ``since``."""
+    new = novel_lines(ends, source, cause, since, known)
+    return [FailureLine(source, one.line, quoted(one.text, ""), NOVEL, "unknown", one.rank) for one in new]
 
 
 def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
@@ -601,6 +605,8 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     torn = next(((tail.source, *found) for tail in ends.tails if (found := torn_traceback(tail))), None)
     if torn is not None:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
+        since = max(progress.lines.get(torn[0], ()), default=0)
+        ending = replace(ending, evidence=(*ending.evidence, *_novel(ends, torn[0], torn[1], since)))
     return _with_line(ending, "numerics", "supported", "numerics", *lost) if cut and lost else ending
 
 

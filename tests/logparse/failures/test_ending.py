@@ -486,6 +486,8 @@ def test_a_log_that_ends_inside_a_traceback_failed(tmp_path):
     torn = diagnosed(tmp_path, *bars, *TRACEBACK)
     assert (torn.state, torn.family, torn.line, torn.remedy) == ("failed", "unknown", 3, "torn_traceback")
     assert diagnosed(tmp_path, *bars, *TRACEBACK, "  File").failed
+    spoken = diagnosed(tmp_path, *bars, "`mu` is needed when shifting is on", *TRACEBACK)
+    assert [line.line for line in spoken.evidence] == [4, 3]
     lost = diagnosed(tmp_path, *bars, SCALED.format(scale=1, half=0), *TRACEBACK)
     assert (lost.state, lost.family, lost.line) == ("failed", "numerics", 3)
     # What comes after a traceback shows that the run went on.
