@@ -424,6 +424,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
     meaning = cause.meaning
     same_ranks = _ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
+    if len(same_ranks) > 1 and len(_hosts_with(cause, part.hits)) > 1:
+        host = None
     return Ending(
         state,
         meaning.family,
@@ -564,6 +566,11 @@ def _evidence(hit: Hit) -> FailureLine:
 def _ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
     """The ranks that print the cause: one that all print is a setting or the data, not a device."""
     return tuple(sorted({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)}))
+
+
+def _hosts_with(cause: Hit, hits: Sequence[Hit]) -> set[str | None]:
+    """The hosts whose processes print the cause; None among them where one is unknown."""
+    return {hit.host for hit in hits if hit.rank is not None and same_message(hit, cause)}
 
 
 def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:

@@ -40,6 +40,10 @@ _CARRIES = regex.compile(
 CARRIED = ("root", "consequence")
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
 _CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
+# Remedies of an exception that a frame of its traceback may know better.
+_VAGUE = frozenset(
+    ("exception", "missing_key", "versions_of_code", "shapes", "unsupported", "count_zero", "none_value", "types")
+)
 # Lines above a cause that may say what it is about.
 LINES_ABOVE = 12
 # torch.multiprocessing.spawn names the process above its traceback.
@@ -407,7 +411,7 @@ def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:
 
 def _may_be_about(meaning: Meaning, frame: Meaning) -> bool:
     """Whether a frame of the traceback knows more than the message: one that reads checkpoints does in most cases."""
-    vague = meaning.family == "exception" or meaning.grade == "hypothesis"
+    vague = (meaning.family == "exception" and meaning.remedy in _VAGUE) or meaning.grade == "hypothesis"
     return vague or (frame.family == "checkpoint" and meaning.family in ("data", "file", "arguments", "numerics"))
 
 

@@ -32,7 +32,13 @@ def joined_lines(block: TextBlock, pattern: str, width: int) -> Iterator[tuple[i
     places = places.filter(places < len(texts) - 1)
     pairs = texts.gather(places) + texts.gather(places + 1)
     for place in places.filter(pairs.str.contains(pattern)):
-        yield block.first + place, texts[place], texts[place + 1]
+        if not _is_of_another(texts[place + 1]):
+            yield block.first + place, texts[place], texts[place + 1]
+
+
+def _is_of_another(text: str) -> bool:
+    """Whether ``text`` begins with the prefix of a process: it is no rest of the line before."""
+    return read_prefixes(text).bare != text.lstrip()
 
 
 def message_at(block: TextBlock, number: int, width: int | None) -> tuple[str, str]:
@@ -65,5 +71,5 @@ def whole_messages(block: TextBlock, number: int) -> tuple[str, str]:
     """
     at = number - block.first
     first, *rest = block.texts[at : at + 1 + MOST_PARTS].to_list()
-    own = list(takewhile(lambda text: read_prefixes(text).bare == text.lstrip(), rest))
+    own = list(takewhile(lambda text: not _is_of_another(text), rest))
     return "".join((first, *own)), " ".join((first, *own))

@@ -174,8 +174,9 @@ def _who(ending: Ending) -> str:
         return tr("link of {ends}, ", ends=tr(" and ").join(ends))
     if ending.same_on > 1:
         # Which of them prints it first is chance.
-        every = _all_ranks(ending)
-        return tr("{who}, all the same: ", who=every) if every else tr("{n} ranks, ", n=ending.same_on)
+        every = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
+        every = tr("{who} ({host})", who=every, host=ending.host) if ending.host else every
+        return tr("{who}, all the same: ", who=every) if ending.host or _all_ranks(ending) else f"{every}{tr(', ')}"
     if ending.rank is not None and ending.host:
         return tr("rank {rank} ({host}), ", rank=ending.rank, host=ending.host)
     if ending.rank is not None:
