@@ -25,6 +25,8 @@ from logparse.schema import BEGINNINGS, conform
 STAMP_MS, SPLIT_SHARE = 1000, 0.1
 # A step number that is so many intervals ahead has others between.
 JUMP = 1.5
+# A last row so many intervals ahead is of an excerpt: no trainer prints so much less at its end.
+EXCERPT = 100
 # A time that is this near to the mean of all steps of a jump may be that mean.
 NEAR_MEAN = 0.01
 # The first step of a process takes longer than this times one of the process before.
@@ -164,9 +166,14 @@ def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
 def _follows_missing_lines(jump: pl.Expr, interval: pl.Expr, gap: pl.Expr) -> pl.Expr:
     """Whether a row that is a ``jump`` of steps ahead has a printed time of its own ``interval`` alone.
 
-    The rows around it are an interval apart, and ``gap``, the ms that passed, is not that time for all steps.
+    The rows around it are an interval apart, or have jumps of another length: a new interval would repeat it. And
+    ``gap``, the ms that passed, is not that time for all steps.
     """
-    before, after = (jump.shift(n).over("segment") == interval for n in (1, -1))
+    before, after = (
+        (near == interval) | ((near > JUMP * interval) & (near != jump))
+        for near in (jump.shift(n).over("segment") for n in (1, -1))
+    )
+    after = after.fill_null(jump > EXCERPT * interval)
     time = pl.col("step_time_ms") * jump
     mean = ((gap - time).abs() <= STAMP_MS + NEAR_MEAN * time).fill_null(value=False)
     # A line whose step is damaged is not missing.

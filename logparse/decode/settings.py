@@ -31,6 +31,8 @@ LONGEST, DEEPEST = 8192, 50
 # ``opened`` is the line number on which the block of a line begins.
 # A dictionary on one line, such as GPT-NeoX's {'enabled': True}; of larger ones the parts are not wanted.
 FLAT = regex.compile(r"\{[^{}]{2,300}\}")
+# The rest of an argument whose line is torn within its dots: "0: ..... 8192" after "0:   ffn_hidden_size .....".
+_REST = regex.compile(r"(?:\S+:)?\s?(\.+ .*)", regex.DOTALL)
 INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 _NOTHING = pl.DataFrame(schema=INSIDE)
 
@@ -108,11 +110,24 @@ def _beginning(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST + 1].rpartition(" ")[0]
 
 
+def _joined(lines: Iterable[tuple[str, int, int, str]]) -> Iterator[tuple[str, int, int, str]]:
+    """``lines`` with the dots and the value of an argument that a launcher put on a line of their own."""
+    held: tuple[str, int, int, str] | None = None
+    for line in lines:
+        torn = held is not None and line[2] == held[2] + 1 and held[3].endswith("..")
+        rest = _REST.fullmatch(line[3]) if torn else None
+        if held is not None:
+            yield (*held[:3], held[3] + rest[1]) if rest else held
+        held = line if not rest else None
+    if held is not None:
+        yield held
+
+
 def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) -> Iterator[Setting]:
     """The settings on ``lines`` (source, opened, line number, text), names joined by dots where the block is nested."""
     path: list[tuple[int, str]] = []
     entry = regex.compile(block.entry)
-    for source, opened, number, text in lines:
+    for source, opened, number, text in lines if block.nested else _joined(lines):
         if number == opened:
             path = []
         for match in entry.finditer(_beginning(text), timeout=SECONDS):

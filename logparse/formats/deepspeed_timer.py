@@ -8,7 +8,7 @@ lines too.
 Source: deepspeedai/DeepSpeed 0.1.0, deepspeed/pt/deepspeed_timer.py, ThroughputTimer.stop.
 """
 
-from logparse.formats._base import TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence
+from logparse.formats._base import NUMBER, TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence
 from logparse.formats._deepspeed import LAUNCHED
 
 # The dump of the configuration: the name, dots where there is room for them, the value.
@@ -36,7 +36,12 @@ FORMAT = LogFormat(
     labels={},
     required=("step",),
     # The head begins within the stamp.
-    companions=(Companion(_TIMER, rf"\[INFO (?P<timestamp>{TIMESTAMP})\] \d+/\d+, SamplesPerSec="),),
+    companions=(
+        Companion(
+            _TIMER,
+            rf"\[INFO (?P<timestamp>{TIMESTAMP})\] \d+/\d+, SamplesPerSec=(?P<logged_samples_per_second>{NUMBER})",
+        ),
+    ),
     sentences=(
         *map(_dumped, _SIZES),
         _dumped("fp16_enabled", "_enabled ", r"\w+"),
@@ -58,7 +63,7 @@ FORMAT = LogFormat(
         Sample(
             "worker-0: [INFO 2020-02-06 19:53:56] rank:0 step=0, skipped=0, lr=[0.001], mom=[[0.8, 0.999]]\n"
             "worker-0: [INFO 2020-02-06 19:53:56] 0/50, SamplesPerSec=1292.6411179579866",
-            {"timestamp": "2020-02-06T19:53:56", "step": 50},
+            {"timestamp": "2020-02-06T19:53:56", "step": 50, "logged_samples_per_second": 1292.6411179579866},
         ),
     ),
 )

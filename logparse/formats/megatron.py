@@ -477,6 +477,15 @@ FORMAT = LogFormat(
         SettingSentence(
             "world", "using world size", r"[ ,]pipeline-model-parallel size: (?P<pipeline_model_parallel_size>\d+)"
         ),
+        *(
+            SettingSentence(
+                "world",
+                f"initialized {kind} model",
+                rf"> initialized {kind} model parallel with size (?P<{kind}_model_parallel_size>\d+)",
+            )
+            for kind in ("tensor", "pipeline")
+        ),
+        SettingSentence("dtype", " for parameters ...", r"using torch\.(?P<of_parameters>\w+) for parameters \.\.\."),
         # Primus: on every line of its logger.
         SettingSentence("logger", "[rank-", r"\[rank-\d+/(?P<world_size>\d+)\]", first=True),
         # Whose dump of arguments it is.
@@ -616,6 +625,11 @@ FORMAT = LogFormat(
         Choice("precision", "fp32", {"arguments:fp16": "False"}),
         Choice("precision", "bf16", {"arguments:bf16": r"\{.*'enabled': True.*\}"}),  # GPT-NeoX before it had a name
         Choice("precision", "fp16", {"arguments:fp16": r"\{.*'enabled': True.*\}"}),
+        # Where the arguments are not in the log.
+        *(
+            Choice("precision", name, {"dtype:of_parameters": dtype})
+            for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16|half"), ("fp32", "float32|float"))
+        ),
         *(
             Choice("zero_stage", stage, {f"arguments:{name}": "True", "arguments:data_parallel_sharding_strategy": how})
             for name in ("use_megatron_fsdp", "use_custom_fsdp")

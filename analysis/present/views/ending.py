@@ -67,7 +67,9 @@ def error_clauses(run: Run) -> list[str]:
 def ending_clause(run: Run) -> str:
     """What the title of a failed run says instead of its steps; empty for any other."""
     ending = failure(run)
-    return headline(ending) if ending is not None else ""
+    if ending is None or ending.grade != "hypothesis":
+        return headline(ending) if ending is not None else ""
+    return tr("{text} ({grade})", text=headline(ending), grade=word("grades", ending.grade))
 
 
 def short_ending(run: Run) -> str:

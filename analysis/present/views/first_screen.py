@@ -40,6 +40,8 @@ SAME_DEVICE = 2
 WIDE_RANGE, NO_ESTIMATE = 3, 30
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
+# One median does not stand for steps whose times are so far apart, where they are not few.
+TIME, FAR_APART, FEW_STEPS = "elapsed_time_per_iteration_ms", 1.5, 10
 
 
 def first_screen(run: Run) -> list[Part]:
@@ -133,11 +135,20 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses = [_of_other_rows(run, rate)]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = _mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)
+    if rate["rate"] == "steady" and (apart := _far_apart(run)):
+        clauses.append(tr("{low} to {high} in 80 % of the steps", low=step_time(apart[0]), high=step_time(apart[1])))
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
     if lost.lost:
         clauses.append(_lost_updates(lost))
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _far_apart(run: Run) -> tuple[float, float] | None:
+    """Between what times 80 % of the steps lie, where one median does not stand for them; else None."""
+    low, high = (run.analysis.value(TIME, name) for name in ("p10", "p90"))
+    n = run.analysis.value(TIME, "n") or 0
+    return (low, high) if low and high and n >= FEW_STEPS and high > FAR_APART * low else None
 
 
 def _of_other_rows(run: Run, rate: Mapping[str, Any]) -> str:
@@ -157,7 +168,7 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
         return [tr("median; {time} per useful step", time=time)]
     stalls = int((reasons == STALL).sum())
     if longer and many_stalls(run):
-        mean = step_time(run.analysis.value("elapsed_time_per_iteration_ms", "mean") or 0.0)
+        mean = step_time(run.analysis.value(TIME, "mean") or 0.0)
         return [tr("median without {n} stalls", n=stalls), tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
     stalled = longer and stalls
     return [tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)]
@@ -192,7 +203,7 @@ def _phases(run: Run) -> ScreenRow | None:
 def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     logged, how = printed_text(run, TFLOPS) if TFLOPS in run.printed else None, run.analysis.computation
     if rate[TFLOPS] is None:
-        return None if logged is None else ScreenRow(tr("TFLOP/s"), logged, [tr("per device, printed by the log")])
+        return None if logged is None else ScreenRow(tr("TFLOP/s"), logged, _printed_flops(run))
     formula = tr(how.formula.phrase)
     clauses = [tr("per device by {formula}", formula=formula)]
     if how.quoted.layers:
@@ -204,6 +215,16 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if logged is not None:
         clauses.append(tr(printed_flops(run), value=logged))
     return ScreenRow(tr("TFLOP/s"), of_tokens(run, three(rate[TFLOPS])), clauses)
+
+
+def _printed_flops(run: Run) -> list[str]:
+    """What the printed TFLOP/s are of, and their share of a known peak."""
+    peak = run.analysis.computation.peak
+    clauses = [tr("per device, printed by the log")]
+    if peak is None or peak.range:
+        return clauses
+    share = run.printed[TFLOPS].median / peak.peak_tflops_per_second
+    return [*clauses, _of_peak(percent_of_peak(share), peak)]
 
 
 def _far_from_model(run: Run, tokens: float | None) -> list[str]:

@@ -70,7 +70,7 @@ def throughput_of_all(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         tokens = tr(PRINTED_RATES["tokens_per_second"], n=big(round(samples * length)))
         clauses = [of_tokens(run, tokens), tr("{n} samples/s", n=three(samples))]
     if (printed := run.printed.get(OF_ALL)) and abs(printed.median / samples - 1) > SAME_PRINTED:
-        whole = msg("the log prints {value} for the whole run, pauses included")
+        whole = msg("the log prints {value} for the whole run, start and end included")
         text = whole if printed.covers == WHOLE else msg("the log prints {value} (median)")
         clauses.append(tr(text, value=printed_text(run, OF_ALL)))
     return ScreenRow(tr("throughput"), "", clauses)

@@ -91,6 +91,11 @@ def test_lines_of_other_ranks_between_are_not_settings(read):
     assert read(text) == arguments(SHORT)
 
 
+def test_an_argument_torn_within_its_dots_is_read(read):
+    dump = arguments_dump({"a": 1, "ffn_hidden_size": 8192, "z": 2}, prefix="0: [default0]:")
+    assert read(dump.replace("...... 8192", "\n0: ...... 8192")) == arguments({"a": 1, "ffn_hidden_size": 8192, "z": 2})
+
+
 def test_settings_outside_a_block_are_not_read(read):
     entry = "  world_size ...................................... 64\n"
     assert read(entry + "world_size: 64\n'world_size': 64\n" + arguments_dump({"a": 1}) + entry) == arguments({"a": 1})
@@ -580,3 +585,16 @@ def test_a_long_line_is_cut_at_a_space_and_no_value_loses_digits(read):
 def test_a_block_is_nested_fifty_deep_at_most(read):
     text = "json = {\n" + "".join(f'{" " * n}"a": {{\n' for n in range(1, 80)) + " " * 80 + '"b": 1\n}\n'
     assert list(read(text)) == ["deepspeed:" + "a." * 50 + "b"]
+
+
+def test_sentences_of_an_excerpt_without_arguments(read):
+    text = (
+        "using torch.bfloat16 for parameters ...\n"
+        "> initialized tensor model parallel with size 8\n"
+        "> initialized pipeline model parallel with size 2\n"
+    )
+    assert read(text) == {
+        "dtype:of_parameters": "bfloat16",
+        "world:tensor_model_parallel_size": "8",
+        "world:pipeline_model_parallel_size": "2",
+    }
