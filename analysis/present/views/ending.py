@@ -61,7 +61,7 @@ def error_clauses(run: Run) -> list[str]:
     if ending is None or ending.cause is None or ending.signature == DATA_USED_UP:
         return []
     text = _quoted_line(ending.cause, len(run.log.sources) > 1)
-    return [text, tr("more with `logparse diagnose`")]
+    return [text.rstrip(":"), tr("more with `logparse diagnose`")]
 
 
 def ending_clause(run: Run) -> str:

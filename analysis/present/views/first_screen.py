@@ -169,7 +169,8 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
     stalls = int((reasons == STALL).sum())
     if longer and many_stalls(run):
         mean = step_time(run.analysis.value(TIME, "mean") or 0.0)
-        return [tr("median without {n} stalls", n=stalls), tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
+        text = msg("median without {n} stalls") if stalls > 1 else msg("median without {n} stall")
+        return [tr(text, n=stalls), tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
     stalled = longer and stalls
     return [tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)]
 
