@@ -80,6 +80,9 @@ SENTENCES = (
         "--max_seq_len ",
         r"^(?!.*num_padding_at_beginning)(?=.*--data_split ).*--max_seq_len (?P<max_seq_len>\d+)\b",
     ),
+    SettingSentence(
+        "chat", "--data_split ", r"--model_name_or_path (?:\S*/)?(?=[^/\s]*\d)(?P<model_name>[^/\s]+)(?:\s|$)"
+    ),
     SettingSentence("chat", "--data_split ", r"--per_device_train_batch_size (?P<batch>\d+)\b"),
     SettingSentence("profile", "world size:", r"^\s*world size:\s+(?P<world_size>\d+)\s*$"),
 )
@@ -96,6 +99,7 @@ NAMES = (
     Name("world_size", "profile:world_size"),
     Name("seq_length", "chat:max_seq_len"),
     Name("micro_batch_size", "chat:batch"),
+    Name("model_name", "chat:model_name"),
 )
 
 CHOICES = (

@@ -29,6 +29,8 @@ _NAMES = (
 _CHOICES = (
     Choice("packed_documents", "True", _PACKED),
     *(Choice("precision", precision, {"model:dtype": dtype}) for dtype, precision in _TYPES.items()),
+    *(Choice("lora", "True", {f"{kind}:recipe": "(?i:lora.*)"}) for kind in ("command", "class")),
+    *(Choice("world_size", "1", {f"{kind}:recipe": "(?i:.*single_?device)"}) for kind in ("command", "class")),
 )
 
 FORMAT = LogFormat(
@@ -55,6 +57,11 @@ FORMAT = LogFormat(
     sentences=(
         *_SENTENCES,
         SettingSentence("model", "initialized with precision", r"initialized with precision torch\.(?P<dtype>\w+)"),
+        # The command, and the class of the recipe that it starts.
+        SettingSentence(
+            "command", "tune run ", r"\btune run (?:\S+ )*?(?P<recipe>\w+_(?:single_device|distributed))\b"
+        ),
+        SettingSentence("class", " with resolved config", r"Running (?P<recipe>\w+) with resolved config"),
         *PREFERENCE_SENTENCES,
     ),
     names=_NAMES,

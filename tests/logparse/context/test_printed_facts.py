@@ -171,7 +171,22 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"seq_length": 4096, "micro_batch_size": 2, "num_microbatches": 4, "packed_documents": True},
     ),
     "torchtune-not-packed": (TUNE.format(packed="false"), TUNE_STEP, {"seq_length": None, "packed_documents": None}),
+    "torchtune-lora": (
+        "$ tune run lora_finetune_single_device --config llama3_2/3B_lora_single_device",
+        TUNE_STEP,
+        {"lora": True, "world_size": 1},
+    ),
+    "torchtune-lora-class": (
+        "Running LoRAFinetuneRecipeDistributed with resolved config:",
+        TUNE_STEP,
+        {"lora": True, "world_size": None},
+    ),
     "deepspeed-chat": (CHAT, DEEPSPEED_STEP, {"seq_length": 512, "micro_batch_size": 8}),
+    "deepspeed-chat-model": (
+        f"{CHAT} --model_name_or_path facebook/opt-1.3b",
+        DEEPSPEED_STEP,
+        {"model_name": "opt-1.3b"},
+    ),
     # Its samples are pairs of answers.
     "deepspeed-chat-reward": (CHAT + " --num_padding_at_beginning 1", DEEPSPEED_STEP, {"seq_length": None}),
     "accelerate": (
