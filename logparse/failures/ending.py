@@ -37,6 +37,8 @@ ORDER = ("finding", "explains", "consequence", "error")
 LAST_LINES = 30
 # Lines before the last step that an error may be in although it is why the run ended.
 WRITTEN_LATE = 10
+# The signature of a line that begins a traceback, with its rank.
+_BEGINS = "context.traceback"
 # The role of lines that no signature knows.
 NOVEL = "novel"
 # Of more attempts than these only the first and the last ones are kept, with the number of all.
@@ -421,7 +423,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed; of a link that failed its host is an end.
         rank, local, host = None, None, host if cause.family == "network" else None
-    evidence = tuple(_evidence(hit) for hit in _quoted_lines(cause, part.hits))
+    evidence = (*map(_evidence, _quoted_lines(cause, part.hits)), *_raised_too(cause, part.hits))
     meaning = cause.meaning
     same_ranks = _ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
     if len(same_ranks) > 1 and len(_hosts_with(cause, part.hits)) > 1:
@@ -548,6 +550,19 @@ def _quoted_lines(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
     ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), at[id(hit)]))
     chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
     return sorted(chosen, key=lambda hit: at[id(hit)])
+
+
+def _raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:
+    """Where another rank begins a traceback whose exception is not in the log, near the ``cause``.
+
+    It may have failed in the same way: then the first one that a log shows whole is chance.
+    """
+    if cause.rank is None or cause.role != "root":
+        return []
+    known = {hit.rank for hit in hits if hit.meaning.signature != _BEGINS}
+    others = [hit for hit in hits if hit.meaning.signature == _BEGINS and hit.rank not in known and is_near(hit, cause)]
+    lines = [replace(_evidence(hit), text=f"[rank{hit.rank}]: {hit.text}") for hit in others[:1]]
+    return [replace(line, role="consequence") for line in lines]
 
 
 def same_message(hit: Hit, other: Hit) -> bool:

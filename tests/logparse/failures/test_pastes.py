@@ -448,6 +448,15 @@ def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
     assert headline(diagnose_run([str(path)])) == "failed: ranks 0 and 1, all the same: an exception"
 
 
+def test_another_rank_that_begins_a_traceback_is_quoted(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "[rank2]: Traceback (most recent\n[rank3]: Traceback (most recent call last):\n[rank3]: ValueError: a\n"
+    )
+    ending = diagnose_run([str(path)])
+    assert (ending.rank, [line.text for line in ending.evidence][1:]) == (3, ["[rank2]: Traceback (most recent"])
+
+
 def test_a_run_that_completed_counts_the_attempts_before_it(tmp_path):
     failed = "Traceback (most recent call last):\nValueError: too many values\n"
     starts = [
