@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 import polars as pl
@@ -22,7 +22,7 @@ from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit, quoted
-from logparse.failures.signatures import TORN_TRACEBACK
+from logparse.failures.signatures import JUDGED, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
@@ -39,6 +39,8 @@ LAST_LINES = 30
 WRITTEN_LATE = 10
 # The signature of a line that begins a traceback, with its rank.
 _BEGINS = "context.traceback"
+# Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
+_BEFORE_ALL = frozenset(("parser", "syntax"))
 # The role of lines that no signature knows.
 NOVEL = "novel"
 # Of more attempts than these only the first and the last ones are kept, with the number of all.
@@ -247,7 +249,7 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
     begins = starts.filter(pl.col("source") == source)["line_number"].to_list() if len(starts) else []
     stepped = progress.lines.get(source, [])
     lines = [hit.line for hit in hits if hit.role not in ("context", "again", "ignored")]
-    again = [hit.line + 1 for hit in hits if hit.role == "again"]
+    again = [*(hit.line + 1 for hit in hits if hit.role == "again"), *_begun_anew(hits)]
     cuts, last = [1], 1
     for cut in sorted({*begins, *again}):
         # The settings that each rank prints are one start.
@@ -267,6 +269,14 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
             step,
             seen,
         )
+
+
+def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
+    """Lines of failures that come before all others of a process, after other failures: the process is a new one."""
+    judged = [hit for hit in hits if hit.role in JUDGED]
+    for before, hit in pairwise(judged):
+        if hit.meaning.remedy in _BEFORE_ALL and not same_message(before, hit):
+            yield hit.line
 
 
 def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:
@@ -428,6 +438,9 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     same_ranks = _ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
     if len(same_ranks) > 1 and len(_hosts_with(cause, part.hits)) > 1:
         host = None
+    unnamed = _unnamed(cause, part.hits)
+    if unnamed > 1:
+        rank, local, host = None, None, None
     return Ending(
         state,
         meaning.family,
@@ -445,7 +458,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         meaning.remedy,
         meaning.collect or None,
         evidence,
-        same_on=len(same_ranks),
+        same_on=max(len(same_ranks), unnamed),
         same_ranks=same_ranks,
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
         peer=cause.fields.get("peer"),
@@ -581,6 +594,14 @@ def _evidence(hit: Hit) -> FailureLine:
 def _ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
     """The ranks that print the cause: one that all print is a setting or the data, not a device."""
     return tuple(sorted({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)}))
+
+
+def _unnamed(cause: Hit, hits: Sequence[Hit]) -> int:
+    """How many processes print the cause without their rank, as far as torchrun's reports of several nodes show it."""
+    if cause.rank is not None or cause.role != "root":
+        return 0
+    reports = sum(hit.meaning.signature == "exit.block" for hit in hits)
+    return min(reports, sum(hit.rank is None and same_message(hit, cause) for hit in hits))
 
 
 def _hosts_with(cause: Hit, hits: Sequence[Hit]) -> set[str | None]:

@@ -15,7 +15,7 @@ def test_a_sample_is_read_by_its_entry(entry, sample):
 
 
 @pytest.mark.parametrize(
-    "text", ["ValueError: too many values to unpack", "RuntimeError", "RuntimeError: x [{'shape': 7}]"]
+    "text", ["ValueError: 7 is odd", "RuntimeError", "RuntimeError: x [{'shape': 7}]"]
 )
 def test_nothing_is_known_of_other_messages(text):
     assert words_for(text) is None

@@ -448,6 +448,28 @@ def test_ranks_that_fail_in_the_same_way_are_named(tmp_path):
     assert headline(diagnose_run([str(path)])) == "failed: ranks 0 and 1, all the same: an exception"
 
 
+def test_a_failure_before_all_others_begins_an_attempt(tmp_path):
+    path = tmp_path / "run.log"
+    usage = "usage: train.py [-h]\ntrain.py: error: argument {}\n"
+    path.write_text(usage.format("--a: invalid choice: 'b'") + 2 * usage.format("--lr: invalid float value: 'c'"))
+    ending = diagnose_run([str(path)])
+    assert (ending.line, ending.figures, ending.attempts_in_log) == (4, {"name": "--lr"}, 2)
+    syntax = '  File "train.py", line 8\n    lr=1 2\n    ^\nSyntaxError: invalid syntax\n'
+    path.write_text(f"Traceback (most recent call last):\nValueError: a\n{syntax}")
+    ending = diagnose_run([str(path)])
+    assert (ending.line, ending.detail, ending.attempts_in_log) == (6, "syntax_at", 2)
+
+
+def test_processes_of_several_nodes_without_their_ranks_are_counted(tmp_path):
+    path = tmp_path / "run.log"
+    block = "Root Cause (first observed failure):\n[0]:\n  rank      : {} (local_rank: 0)\n  exitcode  : 1 (pid: 7)\n"
+    path.write_text(
+        2 * "FileNotFoundError: [Errno 2] No such file or directory: 'a'\n" + block.format(8) + block.format(16)
+    )
+    ending = diagnose_run([str(path)])
+    assert (ending.same_on, ending.rank, ending.host) == (2, None, None)
+
+
 def test_another_rank_that_begins_a_traceback_is_quoted(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(
