@@ -485,7 +485,7 @@ FORMAT = LogFormat(
             )
             for kind in ("tensor", "pipeline")
         ),
-        SettingSentence("dtype", " for parameters ...", r"using torch\.(?P<of_parameters>\w+) for parameters \.\.\."),
+        SettingSentence("dtype", " for parameters ...", r"using (?P<params_dtype>torch\.\w+) for parameters \.\.\."),
         # Primus: on every line of its logger.
         SettingSentence("logger", "[rank-", r"\[rank-\d+/(?P<world_size>\d+)\]", first=True),
         # Whose dump of arguments it is.
@@ -627,7 +627,7 @@ FORMAT = LogFormat(
         Choice("precision", "fp16", {"arguments:fp16": r"\{.*'enabled': True.*\}"}),
         # Where the arguments are not in the log.
         *(
-            Choice("precision", name, {"dtype:of_parameters": dtype})
+            Choice("precision", name, {"dtype:params_dtype": rf"torch\.(?:{dtype})"})
             for name, dtype in (("bf16", "bfloat16"), ("fp16", "float16|half"), ("fp32", "float32|float"))
         ),
         *(

@@ -146,6 +146,8 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
 
 def _far_apart(run: Run) -> tuple[float, float] | None:
     """Between what times 80 % of the steps lie, where one median does not stand for them; else None."""
+    if any(note.code == "step_time_of_one_batch" for note in run.notes):
+        return None
     low, high = (run.analysis.value(TIME, name) for name in ("p10", "p90"))
     n = run.analysis.value(TIME, "n") or 0
     return (low, high) if low and high and n >= FEW_STEPS and high > FAR_APART * low else None

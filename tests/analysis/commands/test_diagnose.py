@@ -36,7 +36,7 @@ WAIT = f"[rank{{0}}]: [Rank {{0}}] {TIMEOUT}\n"
     ("printed", "first"),
     [
         (WAIT.format(3), "failed: rank 3 waited for a missing rank (hypothesis)"),
-        (WAIT.format(3) + WAIT.format(5), "failed: 2 ranks waited for a missing rank (hypothesis)"),
+        (WAIT.format(3) + WAIT.format(5), "failed: ranks 3 and 5 waited for a missing rank (hypothesis)"),
         ("EI0006: x\n[rank1]: EI0006: x\n", "failed: ranks waited for a missing rank (hypothesis)"),
         (
             "ImportError: /env/a.so: undefined symbol: _Z\n",

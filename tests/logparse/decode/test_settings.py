@@ -594,7 +594,7 @@ def test_sentences_of_an_excerpt_without_arguments(read):
         "> initialized pipeline model parallel with size 2\n"
     )
     assert read(text) == {
-        "dtype:of_parameters": "bfloat16",
+        "dtype:params_dtype": "torch.bfloat16",
         "world:tensor_model_parallel_size": "8",
         "world:pipeline_model_parallel_size": "2",
     }
