@@ -14,9 +14,7 @@ def test_a_sample_is_read_by_its_entry(entry, sample):
     assert words_for(sample) is entry
 
 
-@pytest.mark.parametrize(
-    "text", ["ValueError: 7 is odd", "RuntimeError", "RuntimeError: x [{'shape': 7}]"]
-)
+@pytest.mark.parametrize("text", ["ValueError: 7 is odd", "RuntimeError", "RuntimeError: x [{'shape': 7}]"])
 def test_nothing_is_known_of_other_messages(text):
     assert words_for(text) is None
 
