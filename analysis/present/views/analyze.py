@@ -152,12 +152,20 @@ def _printed(result: Run, metric: Metric) -> list[tuple[str, ...]]:
     return [(tr("  printed by the log"), metric.text(printed.median), "", "", "", str(printed.n))] if printed else []
 
 
+def _unknown_fact(name: str, run: Run) -> str:
+    """Why a fact is unknown: DeepSpeed calls the number of data-parallel ranks its world size."""
+    replicas = run.context.facts.get("data_parallel_size")
+    if name == "world_size" and replicas is not None and replicas.origin.kind == "log":
+        return tr("the log has the data-parallel ranks alone")
+    return tr("not in the log")
+
+
 def _origins(result: Run) -> Table:
     how, context = result.analysis.computation, result.context
     rows = [
         (name, str(fact.value), describe_origin(fact.origin))
         if (fact := context.facts.get(name))
-        else (name, "-", tr("not in the log"))
+        else (name, "-", _unknown_fact(name, result))
         for name in (*SHOWN_FACTS, *(("recomputed_layers",) if _in_part(result) else ()))
     ]
     recompute = context.origin("recompute")

@@ -105,7 +105,7 @@ def _by_shape(title: Title) -> str:
 
 def _devices(title: Title) -> str:
     if title.devices is None:
-        return tr("unknown number of {device}", device=tr(title.device)) if title.device else tr("unknown devices")
+        return tr("{device} (number unknown)", device=tr(title.device)) if title.device else tr("unknown devices")
     number = f"{title.devices:,}"
     return tr("{n} x {device}", n=number, device=tr(title.device)) if title.device else devices(number)
 

@@ -143,8 +143,8 @@ ANNOTATION_COLUMNS = [
     ),
     (
         info("no_known_cause_of_samples", ours=4, implied=1024),
-        "cause unknown; with a batch of 1024 instead of 4 both agree: check --global-batch-size, and what the log's timer "
-        "leaves out",
+        "cause unknown; with a batch of 1024 instead of 4 both agree: check --global-batch-size, and what the log's "
+        "timer leaves out",
     ),
     (
         warning("time_damaged", value=50.0, source="a.log", line=110),
