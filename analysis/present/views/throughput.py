@@ -35,13 +35,22 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     stalled = _with_stalls(run, rate)
     if rate[TOKENS] is None:
         of_log = [tr(PRINTED_RATES[TOKENS], n=printed_text(run, TOKENS)), _of_log(printed)] if printed else []
-        return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled])
+        return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled, *_samples_of_log(run, samples)])
     of_log = [tr("the log prints {value}", value=printed_text(run, TOKENS))] if printed else []
     if printed and _is_time_of(run, PREFIX + TOKENS):
         # The computed rate is the printed one again: no comparison.
         of_log = [tr("tokens/s/p printed by the log")]
     tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
     return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log])
+
+
+def _samples_of_log(run: Run, ours: float) -> list[str]:
+    """The samples/s of all devices that the log prints of its lines, where they are not ours."""
+    printed, devices = run.printed.get(OF_ALL), run.context.get("world_size")
+    if printed is None or printed.covers == WHOLE or not devices:
+        return []
+    same = abs(printed.median / (ours * devices) - 1) <= SAME_PRINTED
+    return [] if same else [tr("the log prints {value} of all devices", value=printed_text(run, OF_ALL))]
 
 
 def _is_time_of(run: Run, column: str) -> bool:
