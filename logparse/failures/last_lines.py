@@ -15,7 +15,7 @@ _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
 # DeepSpeed's loss scale after so many overflows that every gradient is multiplied by 0.
 _NO_SCALE = regex.compile(r"OVERFLOW!.{0,80}reducing to 0(?![.\d])")
 # Python's lines above an exception, and lines of the end of a log in which one is looked for.
-_TRACEBACK, _FRAME = "Traceback (most recent call last):", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
+_TRACEBACK, _FRAME = "Traceback (most", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
 LAST_LINES = 30
 
 

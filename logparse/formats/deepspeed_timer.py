@@ -29,6 +29,7 @@ FORMAT = LogFormat(
     title="DeepSpeed 0.1 (SamplesPerSec lines alone)",
     framework="DeepSpeed",
     beneath=2,
+    rate_of_passes=True,
     marker=(_TIMER,),
     # The line of a later version has the place in the source in front.
     head=r":\d\d\] \d+/(?P<step>\d+), SamplesPerSec=",

@@ -178,7 +178,8 @@ def _who(ending: Ending) -> str:
         # Which of them prints it first is chance.
         every = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
         every = tr("{who} ({host})", who=every, host=ending.host) if ending.host else every
-        return tr("{who}, all the same: ", who=every) if ending.host or _all_ranks(ending) else f"{every}{tr(', ')}"
+        named = msg("{who}, all the same: ") if ending.host or _all_ranks(ending) else msg("{who}, ")
+        return tr(named, who=every)
     if ending.rank is not None and ending.host:
         return tr("rank {rank} ({host}), ", rank=ending.rank, host=ending.host)
     if ending.rank is not None:

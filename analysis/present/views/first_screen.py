@@ -40,7 +40,9 @@ SAME_DEVICE = 2
 WIDE_RANGE, NO_ESTIMATE = 3, 30
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
-# One median does not stand for steps whose times are so far apart, where they are not few.
+# A share of the peak that is shown of printed TFLOP/s.
+LEAST_OF_PEAK = 0.01
+# Steps whose times are so far apart are not near one median; fewer show nothing.
 TIME, FAR_APART, FEW_STEPS = "elapsed_time_per_iteration_ms", 1.5, 10
 
 
@@ -144,8 +146,17 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     return ScreenRow(tr("step time"), value, clauses)
 
 
+def _recomputation(run: Run) -> list[str]:
+    """That the log names recomputation whose share of a step is unknown, as where a size is."""
+    how = run.context.get("recompute")
+    known = any(overhead.name == "recomputation" for overhead in inside_steps(run))
+    if known or how in (None, NOTHING, "none") or run.analysis.rate("steady")["hfu"] is not None:
+        return []
+    return [tr("recomputation {how}, of unknown share", how=how)]
+
+
 def _far_apart(run: Run) -> tuple[float, float] | None:
-    """Between what times 80 % of the steps lie, where one median does not stand for them; else None."""
+    """The times between which 80 % of the steps lie, if these are far apart; else None."""
     if any(note.code == "step_time_of_one_batch" for note in run.notes):
         return None
     low, high = (run.analysis.value(TIME, name) for name in ("p10", "p90"))
@@ -227,7 +238,8 @@ def _printed_flops(run: Run) -> list[str]:
     if peak is None or peak.range:
         return clauses
     share = run.printed[TFLOPS].median / peak.peak_tflops_per_second
-    return [*clauses, _of_peak(percent_of_peak(share), peak)]
+    # So few digits are printed of a smaller one that its share would be of more.
+    return clauses if share < LEAST_OF_PEAK else [*clauses, _of_peak(percent_of_peak(share), peak)]
 
 
 def _far_from_model(run: Run, tokens: float | None) -> list[str]:
@@ -329,7 +341,7 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
             yield ScreenRow(tr("  advice"), "", [text])
     if inside := named_overheads(inside_steps(run)):
         inside[0] = tr("estimated: {overheads}", overheads=inside[0])
-        yield ScreenRow(tr("inside a step"), "", inside)
+        yield ScreenRow(tr("inside a step"), "", [*inside, *_recomputation(run)])
 
 
 def _is_unsaved(run: Run) -> bool:

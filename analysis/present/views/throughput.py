@@ -96,7 +96,7 @@ def _printed_throughput(run: Run) -> ScreenRow | None:
 
 
 def _refuted(run: Run, name: str) -> list[str]:
-    """The withheld rate beside the printed one of samples, which contradicts it; empty where nothing is withheld."""
+    """The withheld rate of samples, which the printed one contradicts; empty where nothing is withheld."""
     batch, time = run.context.get("global_batch_size"), run.analysis.rate("steady")["step_time_ms"]
     if name != OF_ALL or not batch or not time or not is_withheld(run.checks, RATES):
         return []
