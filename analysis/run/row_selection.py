@@ -125,7 +125,7 @@ def _rows_with(rows: pl.DataFrame, pauses: Sequence[int], shared: bool) -> pl.Ex
 def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
     """Rows whose interval holds a pause: at or after the step of the row before, and before their own.
 
-    The time of a row after rows without one is of all of them.
+    The time of a row after rows without one is of all of them, and after missing lines of its own steps alone.
     """
     if not pauses:
         return pl.lit(False)
@@ -138,8 +138,11 @@ def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
         .sort("index")["pause"]
     )
     timed = pl.col("step_time_ms").is_not_null()
-    before = pl.when(OWN & timed).then("step").forward_fill().shift(1).over("segment")
-    return (pl.lit(last) >= before).fill_null(False)
+    before, printed = (
+        pl.when(rows_before).then("step").forward_fill().shift(1).over("segment") for rows_before in (OWN & timed, OWN)
+    )
+    begun = pl.col("step") - pl.col("iterations")
+    return (pl.lit(last) >= pl.when(begun > printed).then(begun).otherwise(before)).fill_null(False)
 
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:

@@ -57,7 +57,9 @@ def _no_goodput(run: Run) -> str:
     untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
     if run.has_few_steps if untimed else run.short:
         if untimed or run.has_few_counted:
-            return tr("short log, under {n} counted steps: no goodput", n=FEWEST_STEPS)
+            lines = msg("short log, under {n} counted lines: no goodput")
+            text = lines if run.is_excerpt else msg("short log, under {n} counted steps: no goodput")
+            return tr(text, n=FEWEST_STEPS)
         return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
         return tr("no goodput: steps include generation")
