@@ -44,6 +44,8 @@ CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent
 COARSE_CLOCK = 0.01
 # Where a clock is 0: at the start of a process, or of each epoch.
 Zero = Literal["start", "epoch"]
+# Steps between two lines, in intervals, from which on lines between them are missing.
+MISSING = 10
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
 LONGEST = 86_400.0
 
@@ -248,7 +250,10 @@ def _with_zeros(rows: pl.DataFrame, zero: Zero | None) -> pl.DataFrame:
     turns = same & pl.lit(zero == "epoch") & (pl.col("epoch") != pl.col("epoch").shift(1)).fill_null(value=False)
     # The bar of an epoch may count batches, of which a step is several.
     later = pl.min_horizontal("step_in_epoch", apart)
-    return rows.with_columns(part=(turns | ~same).cum_sum(), done=pl.when(turns).then(later).otherwise(first))
+    # Where lines are missing the clock is of what they would show too; another interval would repeat its length.
+    lone = (apart != apart.shift(1)).fill_null(value=True) & (apart != apart.shift(-1)).fill_null(value=True)
+    cut = same & lone & (apart > MISSING * typical).fill_null(value=False)
+    return rows.with_columns(part=(turns | cut | ~same).cum_sum(), done=pl.when(turns).then(later).otherwise(first))
 
 
 def _of_part(rows: pl.DataFrame, unit: float) -> pl.DataFrame:

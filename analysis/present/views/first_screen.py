@@ -235,9 +235,13 @@ def _printed_flops(run: Run) -> list[str]:
     """What the printed TFLOP/s are of, and their share of a known peak."""
     peak = run.analysis.computation.peak
     clauses = [tr("per device, printed by the log")]
-    if peak is None or peak.range:
+    if peak is None:
         return clauses
-    share = run.printed[TFLOPS].median / peak.peak_tflops_per_second
+    median = run.printed[TFLOPS].median
+    if peak.range:
+        low, high = (percent_of_peak(median / end) for end in reversed(peak.range))
+        return [*clauses, tr("{low} to {high} of the peak", low=low, high=high)]
+    share = median / peak.peak_tflops_per_second
     # So few digits are printed of a smaller one that its share would be of more.
     return clauses if share < LEAST_OF_PEAK else [*clauses, _of_peak(percent_of_peak(share), peak)]
 
