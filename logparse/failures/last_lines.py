@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import regex
 
 from logparse.inputs.blocks import TextBlock
 
 # A loss or the norm of gradients, as trainers print it: "lm loss: 2.1E+00 |", "'grad_norm': nan,", "loss = inf".
 _VALUE = regex.compile(
-    r"(?i)\b(?P<name>(?:lm |train_)?loss|grad(?:ient)?[_ ]?norm)['\"]?\s*[:=]\s*['\"(]?"
+    r"(?i)\b(?P<name>(?:lm |train_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
     r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
 )
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
@@ -20,22 +22,22 @@ LAST_LINES = 30
 
 
 def last_lost(tail: TextBlock) -> tuple[int, str] | None:
-    """Line and text of the last values of ``tail``, where they are not finite and no chance of a scaled loss.
+    """Line and text from which on the values of ``tail`` are not finite, and no chance of a scaled loss.
 
     One norm that is not finite is a step that a loss scaler skips; a loss that is not finite or 0 with it, two
     such lines in a row, or a loss scale of 0 are not.
     """
-    rows = list(tail.matching(r"(?i)loss|norm").select("line_number", "text").tail(8).iter_rows())
+    rows = list(tail.matching(r"(?i)loss|norm").select("line_number", "text").iter_rows())
     if rows and _NO_SCALE.search(rows[-1][1]):
         return rows[-1]
     printed = [(number, text, values) for number, text in rows if (values := _values(text))]
     if not printed or not _is_lost(printed[-1][2]):
         return None
-    again = len(printed) > 1 and _is_lost(printed[-2][2])
+    lost = list(takewhile(lambda row: _is_lost(row[2]), reversed(printed)))
     losses = [value for name, value in printed[-1][2] if "loss" in name]
-    if not again and not any(_LOST.match(value) or float(value) == 0 for value in losses):
+    if len(lost) == 1 and not any(_LOST.match(value) or float(value) == 0 for value in losses):
         return None
-    return printed[-1][0], printed[-1][1]
+    return lost[-1][0], lost[-1][1]
 
 
 def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:

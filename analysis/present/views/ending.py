@@ -265,7 +265,7 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
     if not rows and ending.ranks_compared > 1:
         rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
     # Of a node that failed, or a rank that did not come, all ranks report it, with any settings.
-    if ending.same_on > 1 and ending.family not in ("node", "collective_timeout"):
+    if ending.same_on > 1 and ending.family not in ("node", "collective_timeout", "cancelled", "signal"):
         text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
         rows.append(ScreenRow(tr("  ranks"), "", [text]))
     if ending.data_share is not None and ending.bound == "data":

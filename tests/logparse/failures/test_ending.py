@@ -498,6 +498,7 @@ def test_a_log_that_ends_inside_a_traceback_failed(tmp_path):
 @pytest.mark.parametrize(
     "values",
     [
+        ["iter 3000: loss 4.25, time 10.5ms"],
         ["{'loss': 1.25, 'grad_norm': nan}"],
         ["{'loss': nan, 'grad_norm': nan}", "{'loss': 1.25, 'grad_norm': 0.5}"],
         ["{'loss': 1.25, 'grad_norm': 0.5}"],
