@@ -504,7 +504,8 @@ def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None
         and is_near(cause, hit)
         and (cause.host is None or hit.host in (None, cause.host))
     ]
-    known = {(hit.rank, hit.host) for hit in same if cause.meaning.signature not in _DIFFERENT}
+    differ = cause.meaning.signature in _DIFFERENT
+    known = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
     return next(iter(known)) if len(known) == 1 else (None, None)
 
 

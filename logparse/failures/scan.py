@@ -46,8 +46,8 @@ _VAGUE = frozenset(
 )
 # Lines above a cause that may say what it is about.
 LINES_ABOVE = 12
-# torch.multiprocessing.spawn names the process above its traceback.
-_SPAWNED = "context.spawn"
+# torch.multiprocessing.spawn and Ray name the process above its traceback.
+_SPAWNED = ("context.spawn", "context.ray_call")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
@@ -316,7 +316,7 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
     above: Hit | None = None
     placed: list[Hit] = []
     for hit in hits:
-        if hit.meaning.signature == _SPAWNED or _CARRIES.search(hit.text):
+        if hit.meaning.signature in _SPAWNED or _CARRIES.search(hit.text):
             above = hit
         elif above is not None and hit.role in JUDGED and hit.line - above.line <= LONGEST_TRACEBACK:
             hit = _in_process(hit, above)

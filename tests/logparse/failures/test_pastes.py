@@ -470,6 +470,22 @@ def test_processes_of_several_nodes_without_their_ranks_are_counted(tmp_path):
     assert (ending.same_on, ending.rank, ending.host) == (2, None, None)
 
 
+def test_ray_names_the_process_above_its_traceback(tmp_path):
+    path = tmp_path / "run.log"
+    call = "ray::Worker.__init__() (pid=7, ip=10.0.0.3, actor_id=ab, repr=Worker[rank=15])\n"
+    path.write_text(f"(Runner pid=5) {call}(Runner pid=5) ValueError: a\n")
+    ending = diagnose_run([str(path)])
+    assert (ending.rank, ending.host) == (15, "10.0.0.3")
+
+
+def test_a_message_logged_before_its_exception_has_the_rank_of_that(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        "RuntimeError: Parent directory /a does not exist.\n[rank0]: RuntimeError: Parent directory /a does not exist.\n"
+    )
+    assert diagnose_run([str(path)]).rank == 0
+
+
 def test_another_rank_that_begins_a_traceback_is_quoted(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(
