@@ -481,7 +481,8 @@ def test_ray_names_the_process_above_its_traceback(tmp_path):
 def test_a_message_logged_before_its_exception_has_the_rank_of_that(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(
-        "RuntimeError: Parent directory /a does not exist.\n[rank0]: RuntimeError: Parent directory /a does not exist.\n"
+        "RuntimeError: Parent directory /a does not exist.\n"
+        "[rank0]: RuntimeError: Parent directory /a does not exist.\n"
     )
     assert diagnose_run([str(path)]).rank == 0
 
