@@ -41,7 +41,9 @@ class DetailPattern:
 def detail_patterns() -> tuple[DetailPattern, ...]:
     """All entries, in the order in which they count."""
     path = Path(__file__).parent / "details.toml"
-    return tuple(map(_read, tomllib.loads(path.read_text(encoding="utf-8"))["detail"]))
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))["detail"]
+    patterns = {entry["code"]: entry["pattern"] for entry in entries if "pattern" in entry}
+    return tuple(_read({"pattern": patterns.get(entry.pop("like", None)), **entry}) for entry in entries)
 
 
 def detail_of(

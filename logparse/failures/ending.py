@@ -12,13 +12,20 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 import polars as pl
-import regex
 
+from logparse.failures.attribution import (
+    NAMED_BY_LAUNCHER,
+    attributed,
+    count_unnamed,
+    hosts_with,
+    ranks_with,
+    same_message,
+    words_of,
+)
 from logparse.failures.details import detail_of
 from logparse.failures.last_lines import last_lost, torn_traceback
 from logparse.failures.novelty import novel_lines
-from logparse.failures.precedence import BLOCK_LINES, cause_of, is_near, without_caught
-from logparse.failures.prefixes import read_prefixes
+from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit, quoted
@@ -47,8 +54,6 @@ NOVEL = "novel"
 FIRST_ATTEMPTS, LAST_ATTEMPTS = 5, 15
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
-# Signatures of lines that need not be about the same failure.
-_DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
 _STATES = {
     "time_limit": "time_limit",
     "preempted": "preempted",
@@ -56,12 +61,10 @@ _STATES = {
     "killed": "killed",
     "signal": "killed",
 }
-# Lines in which a launcher names the rank that ended first.
-_NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica", "exit.lightning"))
 # Lines, but for those that explain, that a rank prints which waits for another one.
 _PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier"))
 # Lines in which a launcher names the code that a process ended with.
-_REPORTS = _NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
+_REPORTS = NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 # Causes that put the last save in doubt, whoever reports them; of others after the last step most are tear-down.
 _SPOIL_SAVES = frozenset(("disk", "checkpoint"))
 # Lines that one process of several ended well: another may have failed.
@@ -428,17 +431,17 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
 
 
 def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
-    rank, local, host, code = _attributed(cause, part.hits)
+    rank, local, host, code = attributed(cause, part.hits)
     waits = cause.role == "explains" or cause.meaning.signature in _PRINTED_BY_WAITING
     if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed; of a link that failed its host is an end.
         rank, local, host = None, None, host if cause.family == "network" else None
     evidence = (*map(_evidence, _quoted_lines(cause, part.hits)), *_raised_too(cause, part.hits))
     meaning = cause.meaning
-    same_ranks = _ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
-    if len(same_ranks) > 1 and len(_hosts_with(cause, part.hits)) > 1:
+    same_ranks = ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
+    if len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1:
         host = None
-    unnamed = _unnamed(cause, part.hits)
+    unnamed = count_unnamed(cause, part.hits)
     if unnamed > 1:
         rank, local, host = None, None, None
     return Ending(
@@ -465,91 +468,6 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         detail=cause.detail,
         figures=cause.figures,
     )
-
-
-def _attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
-    """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
-    rank, local, host, code = _block(hits, cause)
-    if rank is None and cause.rank is None:
-        rank, host = _named_with(cause, hits)
-    if rank is None and cause.rank is None and local is None:
-        alone = _of_environment(hits)
-        # The environment of one process says nothing of another one on its node.
-        rank = alone if cause.local_rank is None or cause.local_rank == alone == 0 else None
-    if rank is None and cause.rank is None and local is None:
-        rank = _of_reporter(cause, hits)
-    if cause.rank is not None and rank is not None and cause.rank != rank:
-        rank, local, host, code = cause.rank, None, None, None
-    codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
-    if (rank, local, cause.rank, cause.local_rank) == (None,) * 4:
-        # torchrun names the only process of the node that failed by itself.
-        named = {hit.local_rank for hit in hits if hit.meaning.signature == "exit.torchrun"}
-        local = next(iter(named)) if len(named) == 1 else None
-    code = code if code is not None or len(codes) != 1 else next(iter(codes))
-    return (
-        cause.rank if cause.rank is not None else rank,
-        cause.local_rank if cause.local_rank is not None else local,
-        cause.host or host,
-        cause.code if cause.code is not None else code,
-    )
-
-
-def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
-    """The only rank that a near line of the same signature names, and its host: several lines report one failure."""
-    same = [
-        hit
-        for hit in hits
-        if hit.meaning.signature == cause.meaning.signature
-        and hit.rank is not None
-        and is_near(cause, hit)
-        and (cause.host is None or hit.host in (None, cause.host))
-    ]
-    differ = cause.meaning.signature in _DIFFERENT
-    known = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
-    return next(iter(known)) if len(known) == 1 else (None, None)
-
-
-def _of_environment(hits: Sequence[Hit]) -> int | None:
-    """The rank of the only process whose environment the log prints, where no line has a rank."""
-    known = {hit.rank for hit in hits if hit.meaning.signature == "context.rank"}
-    ranks = {hit.rank for hit in hits if hit.rank is not None}
-    return next(iter(known)) if len(known) == 1 and ranks <= known else None
-
-
-def _of_reporter(cause: Hit, hits: Sequence[Hit]) -> int | None:
-    """The only rank that torch_npu names as a process ends, or Ray as an actor died: the cause has none."""
-    reporters = []
-    if cause.meaning.collect == "plog":
-        reporters.append("context.npu_rank")
-    if cause.meaning.signature in ("ray.died", "ray.pod_memory"):
-        reporters.append("context.ray_worker")
-    ranks = {hit.rank for hit in hits if hit.meaning.signature in reporters}
-    return next(iter(ranks)) if len(ranks) == 1 else None
-
-
-def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:
-    """What torchrun's first report of a root cause says."""
-    begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
-    first, last = 0, 0
-    if begin is not None:
-        first, last = begin.line, begin.line + BLOCK_LINES
-    elif cause.meaning.signature == "exit.signal":
-        # The heading of the report is not in an excerpt.
-        begin, first, last = cause, cause.line - BLOCK_LINES, cause.line
-    else:
-        named = next(
-            (hit for hit in hits if hit.meaning.signature in _NAMED_BY_LAUNCHER and hit.rank is not None), None
-        )
-        return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
-    own = [
-        hit
-        for hit in hits
-        if hit.meaning.signature == "context.block" and hit.source == begin.source and first < hit.line <= last
-    ]
-    rank = next((hit for hit in own if hit.local_rank is not None), None)
-    host = next((hit.host for hit in own if hit.text.startswith("host")), None)
-    code = next((hit.code for hit in own if hit.code is not None), None)
-    return rank.rank if rank else None, rank.local_rank if rank else None, host, code
 
 
 def _quoted_lines(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
@@ -579,45 +497,18 @@ def _raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:
     return [replace(line, role="consequence") for line in lines]
 
 
-def same_message(hit: Hit, other: Hit) -> bool:
-    """Whether two lines differ in nothing but numbers and what a launcher put before them."""
-    return _words(hit.text) == _words(other.text)
-
-
-def _words(text: str) -> str:
-    return regex.sub(r"\d+", "", read_prefixes(text).bare)
-
-
 def _evidence(hit: Hit) -> FailureLine:
     return FailureLine(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
-
-
-def _ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
-    """The ranks that print the cause: one that all print is a setting or the data, not a device."""
-    return tuple(sorted({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)}))
-
-
-def _unnamed(cause: Hit, hits: Sequence[Hit]) -> int:
-    """How many processes print the cause without their rank, as far as torchrun's reports of several nodes show it."""
-    if cause.rank is not None or cause.role != "root":
-        return 0
-    reports = sum(hit.meaning.signature == "exit.block" for hit in hits)
-    return min(reports, sum(hit.rank is None and same_message(hit, cause) for hit in hits))
-
-
-def _hosts_with(cause: Hit, hits: Sequence[Hit]) -> set[str | None]:
-    """The hosts whose processes print the cause; None among them where one is unknown."""
-    return {hit.host for hit in hits if hit.rank is not None and same_message(hit, cause)}
 
 
 def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
     if hit is None:
         return Attempt(part.first_line, part.last_line, part.step, state, "unknown", *(None,) * 5)
-    rank, _, host, _ = _attributed(hit, part.hits)
+    rank, _, host, _ = attributed(hit, part.hits)
     if "peer" in hit.fields:
         # Either end of the link may have failed.
         host = None
-    if hit.role == "explains" or len(_ranks_with(hit, part.hits)) > 1:
+    if hit.role == "explains" or len(ranks_with(hit, part.hits)) > 1:
         # Which rank prints a message first that several print is chance.
         rank, host = None, None
     at = (hit.meaning.signature, hit.line, hit.text, rank, host)
@@ -638,7 +529,7 @@ def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
 def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
     """What failed; of exceptions that no other signature knows also their words."""
     vague = attempt.family in ("exception", "unknown") or attempt.signature == "python.exception"
-    words = _words(attempt.text or "") if vague else ""
+    words = words_of(attempt.text or "") if vague else ""
     return attempt.family, attempt.signature, words
 
 
@@ -709,6 +600,6 @@ def _note(line: FailureLine, several: bool) -> Note:
 
 def count_repeated(cause: FailureLine, hits: Iterable[Hit], starts: pl.DataFrame) -> tuple[int, int]:
     """How many lines of all ranks say what ``cause`` does, and in how many starts."""
-    same = [hit for hit in hits if _words(hit.text) == _words(cause.text)]
+    same = [hit for hit in hits if words_of(hit.text) == words_of(cause.text)]
     opened = {source: frame["line_number"].to_list() for (source,), frame in starts.group_by("source")}
     return len(same), len({(hit.source, bisect_right(opened.get(hit.source, []), hit.line)) for hit in same})

@@ -18,6 +18,7 @@ _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
 _NO_SCALE = regex.compile(r"OVERFLOW!.{0,80}reducing to 0(?![.\d])")
 # Python's lines above an exception, and lines of the end of a log in which one is looked for.
 _TRACEBACK, _FRAME = "Traceback (most", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
+_RAISED = regex.compile(r"(?:^|[\])>:] ?)(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
 LAST_LINES = 30
 
 
@@ -27,17 +28,15 @@ def last_lost(tail: TextBlock) -> tuple[int, str] | None:
     One norm that is not finite is a step that a loss scaler skips; a loss that is not finite or 0 with it, two
     such lines in a row, or a loss scale of 0 are not.
     """
-    rows = list(tail.matching(r"(?i)loss|norm").select("line_number", "text").iter_rows())
+    rows = tail.matching(r"(?i)loss|norm").select("line_number", "text").rows()
     if rows and _NO_SCALE.search(rows[-1][1]):
         return rows[-1]
-    printed = [(number, text, values) for number, text in rows if (values := _values(text))]
-    if not printed or not _is_lost(printed[-1][2]):
+    printed = ((number, text, values) for number, text in reversed(rows) if (values := _values(text)))
+    lost = list(takewhile(lambda row: _is_lost(row[2]), printed))
+    losses = [value for name, value in lost[0][2] if "loss" in name] if lost else []
+    if len(lost) < 2 and not any(_LOST.match(value) or float(value) == 0 for value in losses):
         return None
-    lost = list(takewhile(lambda row: _is_lost(row[2]), reversed(printed)))
-    losses = [value for name, value in printed[-1][2] if "loss" in name]
-    if len(lost) == 1 and not any(_LOST.match(value) or float(value) == 0 for value in losses):
-        return None
-    return lost[-1][0], lost[-1][1]
+    return lost[-1][:2]
 
 
 def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:
@@ -45,10 +44,9 @@ def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:
     texts = tail.texts.tail(LAST_LINES).to_list()
     while texts and not texts[-1].strip():
         texts.pop()
-    begins = [at for at, text in enumerate(texts) if _TRACEBACK in text]
-    if not begins or not (_TRACEBACK in texts[-1] or _FRAME.search(texts[-1])):
+    at = max((at for at, text in enumerate(texts) if _TRACEBACK in text), default=None)
+    if at is None or not (_TRACEBACK in texts[-1] or _FRAME.search(texts[-1])) or any(map(_RAISED.search, texts[at:])):
         return None
-    at = begins[-1]
     return tail.first + tail.count - min(LAST_LINES, tail.count) + at, texts[at]
 
 
