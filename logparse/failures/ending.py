@@ -491,7 +491,7 @@ def _raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:
     """
     if cause.rank is None or cause.role != "root":
         return []
-    known = {hit.rank for hit in hits if hit.meaning.signature != _BEGINS}
+    known = {None, *(hit.rank for hit in hits if hit.meaning.signature != _BEGINS)}
     others = [hit for hit in hits if hit.meaning.signature == _BEGINS and hit.rank not in known and is_near(hit, cause)]
     lines = [replace(_evidence(hit), text=f"[rank{hit.rank}]: {hit.text}") for hit in others[:1]]
     return [replace(line, role="consequence") for line in lines]

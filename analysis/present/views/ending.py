@@ -117,7 +117,7 @@ def _not_failed(ending: Ending) -> str:
         return text
     if ending.state == "completed":
         return tr("{text}; then an error: check the last save", text=text)
-    return tr("{text}; its last values are not finite", text=text)
+    return tr("the last values are not finite: the log is cut off, or the run goes on and trains nothing")
 
 
 def _where_it_ended(ending: Ending) -> str:
