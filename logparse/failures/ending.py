@@ -29,7 +29,7 @@ from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit, quoted
-from logparse.failures.signatures import JUDGED, TORN_TRACEBACK
+from logparse.failures.signatures import JUDGED, LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
@@ -542,7 +542,7 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)
         ending = replace(ending, evidence=(*ending.evidence, *_novel(ends, torn[0], torn[1], since)))
-    return _with_line(ending, "numerics", "supported", "numerics", *lost) if cut and lost else ending
+    return _with_line(ending, "numerics", "supported", LOST_VALUES, *lost) if cut and lost else ending
 
 
 def _with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:

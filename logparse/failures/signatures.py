@@ -140,8 +140,8 @@ def families() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*named, "unknown")))
 
 
-# The remedy of a log that ends inside a traceback: no signature knows its line.
-TORN_TRACEBACK = "torn_traceback"
+# Remedies of last lines that no signature knows: a log that ends inside a traceback, or whose values are not finite.
+TORN_TRACEBACK, LOST_VALUES = "torn_traceback", "lost_values"
 
 
 @cache
@@ -151,7 +151,7 @@ def remedies() -> tuple[str, ...]:
     by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
     frames = [signature.remedy for signature in signatures() if signature.role == "context" and signature.remedy]
     general = [entry.remedy or entry.family for entry in general_words()]
-    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK)))
+    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES)))
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:

@@ -463,7 +463,7 @@ DRAWN = " 10%|#         | {step}/620 [01:07<50:20,  4.98s/it]"
 def test_a_log_that_ends_with_lost_values_says_so(tmp_path):
     bars = [DRAWN.format(step=step) for step in (60, 61, 62)]
     lost = diagnosed(tmp_path, *bars[:2], "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.5e-06}", bars[2])
-    assert (lost.state, lost.family, lost.line, lost.remedy) == ("cut_off", "numerics", 3, "numerics")
+    assert (lost.state, lost.family, lost.line, lost.remedy) == ("cut_off", "numerics", 3, "lost_values")
     assert not lost.failed
 
 
