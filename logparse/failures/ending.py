@@ -46,6 +46,12 @@ LAST_LINES = 30
 WRITTEN_LATE = 10
 # The signature of a line that begins a traceback, with its rank.
 _BEGINS = "context.traceback"
+# Families of a run that a scheduler or a person ended.
+_ENDED_BY_OTHERS = frozenset(("cancelled", "preempted", "time_limit", "signal"))
+# Lines of a planned end after which the script of a user goes on.
+_BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
+# The signature of what a process prints as it begins.
+_OF_PROCESS = "again.process"
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
 _BEFORE_ALL = frozenset(("parser", "syntax"))
 # The role of lines that no signature knows.
@@ -223,7 +229,8 @@ def ending_of_lines(
 ) -> Ending:
     """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
     source = steps["source"][0]
-    own = [hit for hit in hits if hit.source == source and first <= hit.line and (after is None or hit.line < after)]
+    known = _of_one_block([hit for hit in hits if hit.source == source], steps["line_number"].sort().to_list())
+    own = [hit for hit in known if first <= hit.line and (after is None or hit.line < after)]
     if after is not None:
         # What a launcher begins after the last step is the next run.
         stepped: Any = steps["line_number"].max()
@@ -251,8 +258,9 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
     """Cut a file where a process begins, or a launcher says so, if something happened since the cut before."""
     begins = starts.filter(pl.col("source") == source)["line_number"].to_list() if len(starts) else []
     stepped = progress.lines.get(source, [])
+    hits = _of_one_block(hits, stepped)
     lines = [hit.line for hit in hits if hit.role not in ("context", "again", "ignored")]
-    again = [*(hit.line + 1 for hit in hits if hit.role == "again"), *_begun_anew(hits)]
+    again = [*_begun_again(hits), *_begun_anew(hits)]
     cuts, last = [1], 1
     for cut in sorted({*begins, *again}):
         # The settings that each rank prints are one start.
@@ -272,6 +280,25 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
             step,
             seen,
         )
+
+
+def _of_one_block(hits: Sequence[Hit], stepped: Sequence[int]) -> Sequence[Hit]:
+    """Of a document whose steps are all in blocks of code, the ``hits`` in the block of the last step."""
+    fences = [hit.line for hit in hits if hit.meaning.signature == "context.fence"]
+    of_document = stepped and len(fences) > 2 and len(fences) % 2 == 0
+    if not of_document or any(bisect_left(fences, line) % 2 == 0 for line in stepped):
+        return hits
+    return [hit for hit in hits if bisect_left(fences, hit.line) == bisect_left(fences, stepped[-1])]
+
+
+def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:
+    """The lines after those that say that a run begins; some count only after a report that a process ended."""
+    ended: list[Hit] = []
+    for hit in hits:
+        ended.append(hit)
+        if hit.role == "again" and (hit.meaning.signature != _OF_PROCESS or _has_ended(ended)):
+            ended = []
+            yield hit.line + 1
 
 
 def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
@@ -298,6 +325,11 @@ def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:
 def _is_reported(hits: Iterable[Hit]) -> bool:
     """Whether a launcher reports a process that ended with an error."""
     return any(hit.code not in (None, 0) and hit.meaning.signature in _REPORTS for hit in hits)
+
+
+def _has_ended(hits: Sequence[Hit]) -> bool:
+    """Whether a launcher or a scheduler reports the end of a process."""
+    return _is_reported(hits) or any(hit.family in _ENDED_BY_OTHERS for hit in hits)
 
 
 def _is_after(hit: Hit, line: int) -> bool:
@@ -400,17 +432,22 @@ def _novel(ends: FileEnds, source: str, cause: int, since: int, known: Sequence[
 def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
     ending = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
     if end is None or end.role != "end":
-        return replace(ending, evidence=_after_end(hits))
+        return replace(ending, evidence=_after_end(hits, uncaught=True))
     ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)
-    return replace(ending, evidence=_after_end(hits[hits.index(end) + 1 :]))
+    after = hits[hits.index(end) + 1 :]
+    return replace(ending, evidence=_after_end(after, uncaught=end.meaning.signature in _BEFORE_LAST_SAVE))
 
 
-def _after_end(hits: Sequence[Hit]) -> tuple[FailureLine, ...]:
-    """The line among ``hits`` that puts the last save of a completed run in doubt."""
+def _after_end(hits: Sequence[Hit], uncaught: bool = False) -> tuple[FailureLine, ...]:
+    """The line among ``hits`` that puts the last save of a completed run in doubt.
+
+    An exception that is ``uncaught`` does where the script of a user goes on after the training, often to save.
+    """
     cause = cause_of(hits)
     if cause is None or cause.role not in ("root", "explains"):
         return ()
-    return (_evidence(cause),) if _is_reported(hits) or cause.family in _SPOIL_SAVES else ()
+    uncaught &= cause.meaning.signature == "python.exception" and not cause.caught
+    return (_evidence(cause),) if _is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES else ()
 
 
 def _judge(part: _Part) -> tuple[str, Hit | None]:
@@ -519,7 +556,8 @@ def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
     """``ending`` with how many attempts at the end failed the same way, and whether any got further."""
     last = attempts[-1]
     same = list(takewhile(lambda one: _fingerprint(one) == _fingerprint(last), reversed(attempts)))
-    if len(same) < 2:
+    if len(same) < 2 or last.family in _ENDED_BY_OTHERS:
+        # Who ends a job says nothing of the next attempt.
         return replace(ending, attempts=tuple(attempts))
     reached = [attempt.step or 0 for attempt in same]
     helps = max(reached) - min(reached) > SAME_STEPS

@@ -460,6 +460,41 @@ def test_a_failure_before_all_others_begins_an_attempt(tmp_path):
     assert (ending.line, ending.detail, ending.attempts_in_log) == (6, "syntax_at", 2)
 
 
+CANCELLED = "slurmstepd: error: *** JOB {} ON n7 CANCELLED AT 2025-08-21T02:26:53 ***\n"
+
+
+def test_jobs_that_follow_each_other_in_a_file_are_attempts(tmp_path):
+    path = tmp_path / "run.log"
+    begins = "wandb: Tracking run with wandb version 0.21.1\n"
+    path.write_text(f"{begins}ValueError: a\n{begins}")
+    # Without a report that the first one ended, another rank may begin late.
+    assert diagnose_run([str(path)]).attempts_in_log == 1
+    path.write_text(f"{begins}{CANCELLED.format(7)}{begins}{CANCELLED.format(8)}")
+    ending = diagnose_run([str(path)])
+    assert (ending.line, ending.attempts_in_log, ending.repeated) == (4, 2, 1)
+    launch = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n"
+    path.write_text(f"{launch}ValueError: a\n{launch}KeyError: 'b'\n")
+    assert (diagnose_run([str(path)]).line, diagnose_run([str(path)]).attempts_in_log) == (4, 2)
+
+
+def test_an_exception_after_the_training_of_a_script_is_quoted(tmp_path):
+    path = tmp_path / "run.log"
+    done = "{'train_runtime': 312.4, 'train_samples_per_second': 8.2, 'train_loss': 1.2, 'epoch': 1.0}\n"
+    path.write_text(f"{done}Traceback (most recent call last):\nAttributeError: a\n")
+    ending = diagnose_run([str(path)])
+    assert (ending.state, [line.text for line in ending.evidence]) == ("completed", ["AttributeError: a"])
+
+
+def test_an_error_in_another_block_of_a_document_is_not_of_its_run(tmp_path):
+    path = tmp_path / "run.log"
+    steps = "".join(f"{megatron_line(step)}\n" for step in range(1, 4))
+    document = "# Train\n```bash\ntrain\n```\n```text\n{}```\nIt may fail:\n```text\nValueError: a\n```\n"
+    path.write_text(document.format(steps))
+    assert not diagnose_run([str(path)]).failed
+    path.write_text(document.format(steps).replace("```", "---"))
+    assert diagnose_run([str(path)]).failed
+
+
 def test_processes_of_several_nodes_without_their_ranks_are_counted(tmp_path):
     path = tmp_path / "run.log"
     block = "Root Cause (first observed failure):\n[0]:\n  rank      : {} (local_rank: 0)\n  exitcode  : 1 (pid: 7)\n"
