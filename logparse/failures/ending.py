@@ -229,7 +229,7 @@ def ending_of_lines(
 ) -> Ending:
     """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
     source = steps["source"][0]
-    known = _of_one_block([hit for hit in hits if hit.source == source], steps["line_number"].sort().to_list())
+    known = _of_one_section([hit for hit in hits if hit.source == source], steps["line_number"].sort().to_list())
     own = [hit for hit in known if first <= hit.line and (after is None or hit.line < after)]
     if after is not None:
         # What a launcher begins after the last step is the next run.
@@ -258,7 +258,7 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
     """Cut a file where a process begins, or a launcher says so, if something happened since the cut before."""
     begins = starts.filter(pl.col("source") == source)["line_number"].to_list() if len(starts) else []
     stepped = progress.lines.get(source, [])
-    hits = _of_one_block(hits, stepped)
+    hits = _of_one_section(hits, stepped)
     lines = [hit.line for hit in hits if hit.role not in ("context", "again", "ignored")]
     again = [*_begun_again(hits), *_begun_anew(hits)]
     cuts, last = [1], 1
@@ -282,13 +282,15 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
         )
 
 
-def _of_one_block(hits: Sequence[Hit], stepped: Sequence[int]) -> Sequence[Hit]:
-    """Of a document whose steps are all in blocks of code, the ``hits`` in the block of the last step."""
+def _of_one_section(hits: Sequence[Hit], stepped: Sequence[int]) -> Sequence[Hit]:
+    """Of a document whose steps are all in blocks of code, the ``hits`` before the section after the last step."""
     fences = [hit.line for hit in hits if hit.meaning.signature == "context.fence"]
     of_document = stepped and len(fences) > 2 and len(fences) % 2 == 0
     if not of_document or any(bisect_left(fences, line) % 2 == 0 for line in stepped):
         return hits
-    return [hit for hit in hits if bisect_left(fences, hit.line) == bisect_left(fences, stepped[-1])]
+    headings = (hit.line for hit in hits if hit.meaning.signature == "context.heading" and hit.line > stepped[-1])
+    section = next((line for line in headings if bisect_left(fences, line) % 2 == 0), None)
+    return [hit for hit in hits if section is None or hit.line < section]
 
 
 def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:

@@ -80,7 +80,7 @@ _MILD = regex.compile(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?
 _CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
 # A table of Markdown and a line of source code, also in a box of rich, speak of errors; nobody prints them as one.
 _PROSE = regex.compile(
-    r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|│\s*(?:❱\s*)?\d+ │|#|(?:raise|except|class|def|from|import)\b"
+    r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|│\s*(?:❱\s*)?\d+ │|#(?!#{1,5} [A-Z0-9])|(?:raise|except|class|def|from|import)\b"
     r"|(?:if\b.*|else): raise\b)"
 )
 

@@ -485,13 +485,13 @@ def test_an_exception_after_the_training_of_a_script_is_quoted(tmp_path):
     assert (ending.state, [line.text for line in ending.evidence]) == ("completed", ["AttributeError: a"])
 
 
-def test_an_error_in_another_block_of_a_document_is_not_of_its_run(tmp_path):
+def test_an_error_in_a_later_section_of_a_document_is_not_of_its_run(tmp_path):
     path = tmp_path / "run.log"
     steps = "".join(f"{megatron_line(step)}\n" for step in range(1, 4))
-    document = "# Train\n```bash\ntrain\n```\n```text\n{}```\nIt may fail:\n```text\nValueError: a\n```\n"
-    path.write_text(document.format(steps))
+    document = "# Train\n```bash\ntrain\n```\n```text\n{}```\n{}\n```text\nValueError: a\n```\n"
+    path.write_text(document.format(steps, "## 2. It may fail"))
     assert not diagnose_run([str(path)]).failed
-    path.write_text(document.format(steps).replace("```", "---"))
+    path.write_text(document.format(steps, "Then it failed:"))
     assert diagnose_run([str(path)]).failed
 
 
