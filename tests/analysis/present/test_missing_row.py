@@ -440,3 +440,31 @@ def test_a_benchmark_names_its_model_and_leaves_its_number_type_open(tmp_path):
     assert shown["missing"].startswith("MFU: number type not in the log: pass --dtype; HFU also --recompute")
     assert "compared" in shown
     assert screen(tmp_path, log, "--hw", "b200", "--dtype", "fp8")["MFU"].startswith("17.2 %")
+
+
+def test_step_times_that_spread_show_their_range(tmp_path):
+    spread = [(1000.0, 1300.0, 1700.0, 1150.0)[step % 4] for step in range(60)]
+    assert screen(tmp_path, steps(spread))["step time"].endswith("1.00 s to 1.70 s in 80 % of the steps")
+    assert "in 80 %" not in screen(tmp_path, steps([1000.0] * 60))["step time"]
+
+
+def test_printed_tflops_are_shown_as_a_share_of_the_peak(tmp_path):
+    printed = {"throughput per GPU (TFLOP/s/GPU)": "200.0"}
+    text = "".join(f"{megatron_line(s, pairs=printed)}\n" for s in range(1, 31))
+    assert screen(tmp_path, text, "--peak-tflops", "400")["TFLOP/s"].endswith(
+        "printed by the log, 50.0 % of the peak 400"
+    )
+    assert screen(tmp_path, text, "--hw", "910b")["TFLOP/s"].endswith("% of the peak")
+
+
+def test_attention_within_documents_explains_printed_tflops(tmp_path):
+    packed = SETTINGS | {"use_packed_seq_params": True, "seq_length": 32_768}
+
+    def shown(tflops, *options):
+        pairs = {"throughput per GPU (TFLOP/s/GPU)": f"{tflops:.3f}"}
+        lines = "".join(f"{megatron_line(s, pairs=pairs)}\n" for s in range(1, 31))
+        return screen(tmp_path, f"{arguments_dump(packed)}\n{lines}", "--peak-tflops", "1000", *options)
+
+    real = 10 * float(shown(1.0)["MFU"].split()[0])
+    assert "(attention within documents)" in shown(0.8 * real)["warnings"]
+    assert "within documents)" not in shown(2.5 * real)["warnings"]

@@ -222,3 +222,10 @@ def test_a_full_bar_has_the_mean_pace_of_its_epoch_where_its_clock_agrees() -> N
     # A moving mean of the last steps is not that of the epoch.
     moving = epochs("ultralytics", ends, 45, logged_steps_per_second=[3.5, 0.78])
     assert times(moving, covers="recent") == pytest.approx([17_000 / 45, 57_000 / 45])
+
+
+def test_the_clock_across_missing_lines_is_no_time_of_a_step() -> None:
+    seconds = (0.001, 8.001, 16.001, 24.001, 100.001, 108.001, 116.001)
+    read = log(step=[10, 20, 30, 40, 5000, 5010, 5020], timestamp=stamped(*seconds))
+    ten = [pytest.approx(800)]
+    assert times(read) == [None, *3 * ten, None, *2 * ten]
