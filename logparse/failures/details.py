@@ -84,8 +84,8 @@ def figure_name(group: str) -> str:
 def _figure(group: str, value: str) -> str:
     """A figure as a reader wants it, by the unit at the end of its group's name."""
     if group.endswith("_bytes"):
-        size, unit, name = (int(value), _GIB, "GiB") if int(value) >= _GIB else (int(value), _MIB, "MiB")
-        return f"{size / unit:.3g} {name}"
+        size = int(value)
+        return f"{size / _GIB:.3g} GiB" if size >= _GIB else f"{size / _MIB:.3g} MiB"
     if group.endswith("_ms"):
         return f"{int(value) / _MILLISECONDS:g} s"
     if group.endswith("_cuda"):

@@ -23,7 +23,7 @@ from logparse.failures.attribution import (
     words_of,
 )
 from logparse.failures.details import detail_of
-from logparse.failures.last_lines import last_lost, torn_traceback
+from logparse.failures.last_lines import LAST_LINES, last_lost, torn_traceback
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
@@ -40,8 +40,6 @@ from logparse.inputs.ranks import place_of
 MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence", "error")
-# A logged error is a failure only among so many last lines of a log.
-LAST_LINES = 30
 # Lines before the last step that an error may be in although it is why the run ended.
 WRITTEN_LATE = 10
 # The signature of a line that begins a traceback, with its rank.

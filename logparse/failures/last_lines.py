@@ -16,10 +16,11 @@ _VALUE = regex.compile(
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
 # DeepSpeed's loss scale after so many overflows that every gradient is multiplied by 0.
 _NO_SCALE = regex.compile(r"OVERFLOW!.{0,80}reducing to 0(?![.\d])")
-# Python's lines above an exception, and lines of the end of a log in which one is looked for.
+# The last lines of a log, in which a logged error is a failure, and a traceback is looked for.
+LAST_LINES = 30
+# Python's lines above an exception, and an exception.
 _TRACEBACK, _FRAME = "Traceback (most", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
 _RAISED = regex.compile(r"(?:^|[\])>:] ?)(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
-LAST_LINES = 30
 
 
 def last_lost(tail: TextBlock) -> tuple[int, str] | None:
