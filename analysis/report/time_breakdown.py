@@ -16,7 +16,8 @@ from analysis.present.words import fill, word
 from analysis.present.words.forms import second
 from analysis.report.numbers import NONE, lasted, number, percent
 from analysis.run.run import Run
-from analysis.run.step_time_patterns import explain_stalls, stalled
+from analysis.run.stalls import stalled
+from analysis.run.step_time_patterns import explain_stalls
 from logparse.language import tr
 
 # Of more stalls the longest are shown.

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from analysis.run.baseline_step_time import longer
-from analysis.run.exclusion_reasons import HOLDS_PAUSE, STALL
+from analysis.run.exclusion_reasons import HOLDS_PAUSE
+from analysis.run.stalls import stalled
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
 
@@ -77,7 +78,7 @@ def describe_pauses(
     held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
     if n := int(steps.select(held.sum()).item()):
         yield info("pauses_left_out", n=n)
-    elif not pauses_are_printed and pauses == Pauses() and (stalls := int((steps["excluded_reason"] == STALL).sum())):
+    elif not pauses_are_printed and pauses == Pauses() and (stalls := len(stalled(steps))):
         yield warning("pauses_not_told", n=stalls)
 
 

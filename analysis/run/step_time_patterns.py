@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.run.baseline_step_time import READ, add_pace, longer, middle, with_baseline
+from analysis.run.baseline_step_time import READ, add_pace, middle
 from analysis.run.changepoints import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.corrupt_rows import name_first
 from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
 from analysis.run.interruptions import Pauses
+from analysis.run.stalls import stalled
 from logparse.findings import Note, info, warning
 
 if TYPE_CHECKING:
@@ -55,14 +56,6 @@ def _stalls(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
         yield info(f"stalls_{_cause(period, pauses)}", n=len(positions), longer_ms=longer, period=period)
     else:
         yield info(f"stalls_{number}", n=len(positions), longer_ms=longer, steps=positions)
-
-
-def stalled(steps: pl.DataFrame) -> pl.DataFrame:
-    """The rows that stalled, with ``longer_ms``: their time above the baseline of the rows around, over all steps."""
-    stall = pl.col("excluded_reason") == STALL
-    if not steps.select(stall.any()).item():
-        return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
-    return with_baseline(steps).with_columns(longer_ms=longer()).filter(stall)
 
 
 def find_period(positions: Sequence[int]) -> int | None:

@@ -69,7 +69,7 @@ def title_of(
     seconds: Any = analysis.time_breakdown["seconds"].sum()
     if not seconds and not analysis.streams:
         # Where the clock is not believed.
-        seconds = analysis.segments["step_time_sum_ms"].sum() / 1000
+        seconds = analysis.segments["step_time_sum_ms"].sum() / 1000 or _between_stamps(analysis)
     if seconds and not analysis.has_clock and len(analysis.segments) == 1:
         seconds = max(seconds, printed_runtime(settings))
     counted = next((note.fields["counted"] for note in notes if note.code == "tokens_counted"), None)
@@ -93,6 +93,15 @@ def title_of(
         tokens=round(tokens) or None,
         untimed=not untimed_within(analysis.steps).is_empty(),
     )
+
+
+def _between_stamps(analysis: Analysis) -> float:
+    """Seconds from the first to the last line of the only start; 0 where lines without a time have no stamps."""
+    stamps = analysis.steps["timestamp"].drop_nulls()
+    if len(analysis.segments) != 1 or stamps.is_empty():
+        return 0.0
+    ends: Any = (stamps.min(), stamps.max())
+    return float((ends[1] - ends[0]).total_seconds())
 
 
 def printed_runtime(settings: pl.DataFrame) -> float:

@@ -21,6 +21,9 @@ from logparse.findings import Note, warning
 MISSING_LINES = "step_lines_missing"
 # An excerpt has no line for more than this share of its steps.
 OF_AN_EXCERPT = 0.2
+# A printed rate is far from the clock at so many times of it, or below its inverse.
+UNLIKE_CLOCK, FAR = "printed_rate_unlike_clock", 2
+SAMPLES = "logged_samples_per_second"
 SAVES = ("save starts", "save ends")
 
 
@@ -103,3 +106,17 @@ def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     missing, done = float((over["jump"] - over["interval"]).sum()), int(jumps["jump"].sum())
     if missing > OF_AN_EXCERPT * done:
         yield warning(MISSING_LINES, n=round(missing), of=done)
+        yield from _printed_unlike_clock(steps)
+
+
+def _printed_unlike_clock(steps: pl.DataFrame) -> Iterator[Note]:
+    """A warning where no step has a time, and the clock from line to line is far from the printed samples/s."""
+    own = steps.filter(~pl.col("copied")).drop_nulls(["timestamp", "global_batch_size", SAMPLES])
+    if own["segment"].n_unique() != 1 or steps["step_time_ms"].is_not_null().any():
+        return
+    first, last = own.row(0, named=True), own.row(-1, named=True)
+    printed: Any = own[SAMPLES].median()
+    seconds = (last["timestamp"] - first["timestamp"]).total_seconds()
+    samples = (last["step"] - first["step"]) * last["global_batch_size"]
+    if min(printed, samples, seconds) > 0 and not 1 / FAR < (ratio := printed * seconds / samples) < FAR:
+        yield warning(UNLIKE_CLOCK, printed=printed, by_clock=samples / seconds, seconds=seconds, ratio=ratio)

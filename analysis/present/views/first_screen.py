@@ -20,11 +20,12 @@ from analysis.present.views.throughput import many_stalls, throughput
 from analysis.present.views.title import of_tokens, title_part
 from analysis.present.views.warnings import own_warnings, printed_flops, ranked_warnings, warning_clauses
 from analysis.present.words import clause, say, word
-from analysis.present.words.forms import range_of
+from analysis.present.words.forms import range_of, span
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
+from analysis.run.stalls import stalled
 from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
 from logparse.language import msg, tr
 
@@ -173,19 +174,19 @@ def _of_other_rows(run: Run, rate: Mapping[str, Any]) -> str:
 
 def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
     """What the ``time`` of a step with stalls is, and how many stalls the median leaves out where they are many."""
-    reasons = run.steps["excluded_reason"]
     if lost.lost:
         if skips_left_out(run.steps):
             of_all = step_time(run.analysis.rate("all_steps")["step_time_ms"])
             return [tr("median; all steps {time} per useful step", time=of_all)]
         return [tr("median; {time} per useful step", time=time)]
-    stalls = int((reasons == STALL).sum())
     if longer and many_stalls(run):
-        mean = step_time(run.analysis.value(TIME, "mean") or 0.0)
-        text = msg("median without {n} stalls") if stalls > 1 else msg("median without {n} stall")
-        return [tr(text, n=stalls), tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
-    stalled = longer and stalls
-    return [tr(msg("median; mean including stalls {time}") if stalled else msg("median; mean {time}"), time=time)]
+        mean, stalls = step_time(run.analysis.value(TIME, "mean") or 0.0), stalled(run.steps)
+        several, one = msg("median without {n} stalls ({lost} in all)"), msg("median without {n} stall ({lost})")
+        lost_time = span(float(stalls["longer_ms"].sum()) / 1000)
+        without = tr(several if len(stalls) > 1 else one, n=len(stalls), lost=lost_time)
+        return [without, tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
+    has_stalls = longer and (run.steps["excluded_reason"] == STALL).any()
+    return [tr(msg("median; mean including stalls {time}") if has_stalls else msg("median; mean {time}"), time=time)]
 
 
 def _lost_updates(lost: LostUpdates) -> str:

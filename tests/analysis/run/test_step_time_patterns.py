@@ -13,6 +13,7 @@ from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, 
 from analysis.run.interruptions import Pauses, find_pauses
 from analysis.run.restarts import number_starts, trace_starts
 from analysis.run.row_selection import DEFAULT_RULES, NO_PAUSES, RowRules, describe_warm_up, select_rows
+from analysis.run.stalls import stalled
 from analysis.run.step_time_patterns import describe_pace, find_period
 from analysis.run.warm_up import WarmUpRule
 from logparse.decode.read_run import read_run
@@ -288,12 +289,12 @@ def test_find_period(positions, period):
     assert find_period(positions) == period
 
 
-def stalled(every: int) -> pl.DataFrame:
+def stalled_every(every: int) -> pl.DataFrame:
     return mark(timed([1000.0 + (500.0 if step % every == 0 else 0.0) for step in range(1, 101)]))
 
 
 def test_the_note_names_how_much_longer_and_the_period():
-    (note,) = describe_pace(stalled(20), NO_PAUSES)
+    (note,) = describe_pace(stalled_every(20), NO_PAUSES)
     assert note == info("stalls_periodic", n=5, longer_ms=500.0, period=20)
     assert say(note) == "5 stalls, 500 ms longer than a typical step, every 20 steps"
 
@@ -307,11 +308,11 @@ def test_the_note_names_how_much_longer_and_the_period():
     ],
 )
 def test_a_cause_is_named_where_it_has_the_same_period(pauses, cause):
-    assert list(describe_pace(stalled(20), pauses)) == [info(f"stalls_{cause}", n=5, longer_ms=500.0, period=20)]
+    assert list(describe_pace(stalled_every(20), pauses)) == [info(f"stalls_{cause}", n=5, longer_ms=500.0, period=20)]
 
 
 def test_a_single_stall_is_named_with_its_step():
-    assert list(describe_pace(stalled(70), NO_PAUSES)) == [info("stalls_one", n=1, longer_ms=500.0, steps=[70])]
+    assert list(describe_pace(stalled_every(70), NO_PAUSES)) == [info("stalls_one", n=1, longer_ms=500.0, steps=[70])]
 
 
 def test_stalls_without_a_period_are_named_with_their_steps():
@@ -343,3 +344,14 @@ def test_a_clock_on_the_line_changes_no_reason():
     times = [60_000.0, *[1000.0] * 30]
     clock = [BEGIN + timedelta(seconds=60 + i) for i in range(31)]
     assert mark(timed(times, timestamp=clock))["excluded_reason"].equals(mark(timed(times))["excluded_reason"])
+
+
+def test_rows_of_one_span_of_a_clock_are_one_stall(tmp_path):
+    """A pause of 40 s lies in a span that two lines share: one stall, as long as the pause."""
+    clock = [2 * n + (40 if n > 15 else 0) for n in range(1, 41)]
+    bars = [f"{n}%|#| {5 * n}/200 [{s // 60:02d}:{s % 60:02d}<09:00, 2.5it/s]" for n, s in enumerate(clock, 1)]
+    text = "".join(f"{{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1}}\n{bar}\n" for bar in bars)
+    run = analyze_text(tmp_path, text)
+    assert run.steps.filter(excluded_reason=STALL).height > 1
+    (stall,) = stalled(run.steps).iter_rows(named=True)
+    assert stall["longer_ms"] == pytest.approx(40_000, rel=0.02)

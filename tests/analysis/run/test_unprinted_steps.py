@@ -107,3 +107,22 @@ def test_a_line_far_ahead_has_a_time_of_its_own_interval(tmp_path):
     path.write_text("\n".join([*DUMP, *lines]) + "\n")
     run = analyze_logs([str(path)], RunOptions())
     assert run.steps["iterations"].to_list()[1:] == [10] * 9
+
+
+def test_a_printed_rate_far_from_the_clock_is_doubted(tmp_path):
+    """Ten lines of 50 steps at 1,280 samples/s, of which the clock between the first and the last gives 40."""
+    begin = "[INFO 2024-02-06 10:00:00]"
+    batch = "  gradient_accumulation_steps .. 1\n  train_batch_size ............. 4"
+    late = f"{begin[:-9]}10:41:28]"
+    lines = [f"{begin} 0/{step}, SamplesPerSec=1280.5" for step in range(50, 300, 50)]
+    lines += [f"{late} 0/{step}, SamplesPerSec=1280.5" for step in range(24750, 25050, 50)]
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(["DeepSpeedLight configuration:", batch, *lines]) + "\n")
+    run = analyze_logs([str(path)], RunOptions())
+    (note,) = [note for note in run.notes if note.code == "printed_rate_unlike_clock"]
+    assert note.fields["by_clock"] == pytest.approx((25000 - 50) * 4 / 2488)
+    assert note.fields["ratio"] == pytest.approx(1280.5 / note.fields["by_clock"])
+    assert run.title.seconds == 2488
+    near = path.read_text().replace(late, f"{begin[:-9]}10:01:18]")
+    path.write_text(near)
+    assert "printed_rate_unlike_clock" not in [note.code for note in analyze_logs([str(path)], RunOptions()).notes]

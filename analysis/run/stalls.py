@@ -1,0 +1,26 @@
+"""The stalls of a run: rows that took much longer than those around them, and were left out for it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from analysis.run.baseline_step_time import longer, with_baseline
+from analysis.run.exclusion_reasons import STALL
+
+
+def stalled(steps: pl.DataFrame) -> pl.DataFrame:
+    """The first row of each stall, with ``longer_ms``: its time above the baseline of the rows around, over all steps.
+
+    Rows that share the mean of one span of a coarse clock are one stall.
+    """
+    stall = pl.col("excluded_reason") == STALL
+    if not steps.select(stall.any()).item():
+        return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
+    rows = with_baseline(steps).with_row_index("at").with_columns(longer_ms=longer()).filter(stall)
+    follows = (pl.col("at").diff() == 1) & (pl.col("step_time_ms").diff() == 0)
+    spans = rows.with_columns(span=(~follows.fill_null(value=False)).cum_sum())
+    return (
+        spans.with_columns(pl.col("longer_ms").sum().over("span"))
+        .unique("span", keep="first", maintain_order=True)
+        .drop("at", "span")
+    )
