@@ -16,7 +16,7 @@ from logparse.failures.suspicions import Suspicion
 MOST_SILENT = 3
 # Of the ranks of a job at least this share printed a time-out, where a silent rank is suspected.
 LEAST_WAITING = 0.5
-_WAITS = frozenset(("nccl.timeout", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream"))
+_WAITS = frozenset(("nccl.timeout", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream", "store.barrier"))
 # Operations to which every rank gives as many elements, by the rules of MPI, which c10d follows; not so an all-to-all.
 _OF_EQUAL_PARTS = frozenset(("ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BROADCAST", "REDUCE"))
 # A lost heartbeat names a host and a device.
@@ -33,7 +33,7 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
     yield from late
     yield from _other_collective(waits)
     others = [rank for rank in waiting if rank not in {one.rank for one in late}]
-    silent = list(_silent(waits, others, world_size, seen))
+    silent = [*_not_joined(waits)] or [*_silent(waits, others, world_size, seen)]
     yield from silent
     yield from _named(hits, waiting, {one.rank for one in (*silent, *late)})
     for hit in hits:
@@ -120,6 +120,19 @@ def _silent(
     first = waits[0]
     for rank in silent:
         yield Suspicion(rank, "silent", first.source, first.line, n=len(waiting), of=len(every))
+
+
+def _not_joined(waits: Sequence[Hit]) -> Iterator[Suspicion]:
+    """The ranks without a time-out, where a barrier counts how many came: the missing ones are among them."""
+    counted = [hit for hit in waits if "joined" in hit.fields]
+    if not counted:
+        return
+    first = counted[0]
+    world, joined = int(first.fields["world"]), int(first.fields["joined"])
+    printed = {hit.rank for hit in counted}
+    silent = tuple(rank for rank in range(world) if rank not in printed)
+    if 0 < world - joined <= len(silent) <= world - joined + MOST_SILENT:
+        yield Suspicion(None, "not_joined", first.source, first.line, n=joined, of=world, ranks=silent)
 
 
 def _named(hits: Sequence[Hit], waiting: Collection[int], stronger: Collection[int | None]) -> Iterator[Suspicion]:

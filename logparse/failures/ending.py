@@ -28,7 +28,7 @@ from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
-from logparse.failures.scan import Hit, quoted
+from logparse.failures.scan import OF_WHOLE_JOBS, Hit, quoted
 from logparse.failures.signatures import JUDGED, LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
@@ -45,7 +45,7 @@ WRITTEN_LATE = 10
 # The signature of a line that begins a traceback, with its rank.
 _BEGINS = "context.traceback"
 # Families of a run that a scheduler or a person ended.
-_ENDED_BY_OTHERS = frozenset(("cancelled", "preempted", "time_limit", "signal"))
+_ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 # Lines of a planned end after which the script of a user goes on.
 _BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
 # The signature of what a process prints as it begins.
@@ -432,22 +432,25 @@ def _novel(ends: FileEnds, source: str, cause: int, since: int, known: Sequence[
 def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
     ending = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
     if end is None or end.role != "end":
-        return replace(ending, evidence=_after_end(hits, uncaught=True))
+        return _with_later_error(ending, hits, uncaught=True)
     ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)
     after = hits[hits.index(end) + 1 :]
-    return replace(ending, evidence=_after_end(after, uncaught=end.meaning.signature in _BEFORE_LAST_SAVE))
+    return _with_later_error(ending, after, uncaught=end.meaning.signature in _BEFORE_LAST_SAVE)
 
 
-def _after_end(hits: Sequence[Hit], uncaught: bool = False) -> tuple[FailureLine, ...]:
-    """The line among ``hits`` that puts the last save of a completed run in doubt.
+def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> Ending:
+    """``ending`` with the line among ``hits`` that puts the last save of a completed run in doubt, and its remedy.
 
     An exception that is ``uncaught`` does where the script of a user goes on after the training, often to save.
     """
     cause = cause_of(hits)
     if cause is None or cause.role not in ("root", "explains"):
-        return ()
+        return ending
     uncaught &= cause.meaning.signature == "python.exception" and not cause.caught
-    return (_evidence(cause),) if _is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES else ()
+    if not (_is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES):
+        return ending
+    remedy, evidence = cause.meaning.remedy or None, (_evidence(cause),)
+    return replace(ending, evidence=evidence, remedy=remedy, detail=cause.detail, figures=cause.figures)
 
 
 def _judge(part: _Part) -> tuple[str, Hit | None]:
@@ -475,6 +478,9 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         rank, local, host = None, None, host if cause.family == "network" else None
     evidence = (*map(_evidence, _quoted_lines(cause, part.hits)), *_raised_too(cause, part.hits))
     meaning = cause.meaning
+    if meaning.family in OF_WHOLE_JOBS:
+        # The process whose launcher printed the line is none of the reason.
+        rank, local = None, None
     same_ranks = ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
     if len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1:
         host = None

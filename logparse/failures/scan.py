@@ -26,7 +26,7 @@ BARE, FAR = "AssertionError", 20
 _KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
 _HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$|\(look up to see its traceback\):\s*$")
-BELOW_HEADING = 3
+BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
 _TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
 # Lines between the beginning of a traceback and its exception, at most.
@@ -44,6 +44,8 @@ _CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
 _VAGUE = frozenset(
     ("exception", "missing_key", "versions_of_code", "shapes", "unsupported", "count_zero", "none_value", "types")
 )
+# Families of what ends a whole job: no process of it is named by a line above.
+OF_WHOLE_JOBS = frozenset(("cancelled", "preempted", "time_limit"))
 # Lines above a cause that may say what it is about.
 LINES_ABOVE = 12
 # torch.multiprocessing.spawn and Ray name the process above its traceback.
@@ -318,11 +320,15 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
     for hit in hits:
         if hit.meaning.signature in _SPAWNED or _CARRIES.search(hit.text):
             above = hit
-        elif above is not None and hit.role in JUDGED and hit.line - above.line <= LONGEST_TRACEBACK:
+        elif above is not None and _is_of_process(hit) and hit.line - above.line <= LONGEST_TRACEBACK:
             hit = _in_process(hit, above)
             above = None
         placed.append(hit)
     return placed
+
+
+def _is_of_process(hit: Hit) -> bool:
+    return hit.role in JUDGED and hit.family not in OF_WHOLE_JOBS
 
 
 def _in_process(hit: Hit, above: Hit) -> Hit:
@@ -393,7 +399,11 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= FAR for one in known)
     if not _HEADING.search(hit.text):
         return False
-    return any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING])
+    if any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING]):
+        return True
+    # A compiler quotes the whole program before it says what is wrong with it.
+    known = (one for one in following[:1] if one.role == "root" and one.family != "exception")
+    return any(one.line - hit.line <= LONGEST_PROGRAM for one in known)
 
 
 def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:

@@ -11,6 +11,7 @@ MOST_SUSPECTS = 3
 WEIGHTS = {
     "fewer_collectives": 8.0,
     "silent": 7.0,
+    "not_joined": 7.0,
     "named_absent": 6.0,
     "other_collective": 6.0,
     "earlier_collective": 6.0,
@@ -30,7 +31,8 @@ class Suspicion:
     """One reason to suspect a rank or a host, and the line that shows it, where one line does.
 
     ``share`` is how far a time is above the median of the ranks, or a throughput below the highest. ``n`` of ``of``
-    intervals, ranks or attempts show it. ``at`` is a step or the number of a collective. ``ranks`` are those of a node.
+    intervals, ranks or attempts show it. ``at`` is a step or the number of a collective. ``ranks`` are those
+    of a node, or those among which some did not join.
     """
 
     rank: int | None

@@ -15,6 +15,7 @@ from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
+from analysis.present.words.forms import ranges
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
 from logparse.failures.details import complete_details
@@ -30,6 +31,8 @@ MOST_NAMED = 6
 MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
 _REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
+# The reason to suspect ranks that a barrier counts as missing.
+NOT_JOINED = "not_joined"
 # Families of a run whose code of exit a reader wants to see.
 _STATES = {
     "completed": msg("completed"),
@@ -136,6 +139,9 @@ def _waits(ending: Ending) -> str:
     cause = ending.cause
     if cause is None or ending.remedy != "collective_timeout" or cause.role not in ("explains", "consequence"):
         return ""
+    if ending.suspects and ending.suspects[0].reasons[0].code == NOT_JOINED:
+        reason = ending.suspects[0].reasons[0]
+        return tr("{n} of {of} ranks did not join", n=(reason.of or 0) - (reason.n or 0), of=reason.of)
     named = _named_missing(ending)
     if ending.same_on > 1:
         who = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
@@ -280,6 +286,8 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
 
 def _suspect(suspect: Suspect) -> str:
     reasons = tr("; ").join(fill("suspicions", reason.code, asdict(reason)) for reason in suspect.reasons)
+    if suspect.ranks and suspect.reasons[0].code == NOT_JOINED:
+        return tr("ranks {ranks}: {reasons}", ranks=ranges(suspect.ranks), reasons=reasons)
     if suspect.ranks:
         first, last = suspect.ranks[0], suspect.ranks[-1]
         node = tr("{host} (ranks {first} to {last})", host=suspect.host or tr("a node"), first=first, last=last)

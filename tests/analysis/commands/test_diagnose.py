@@ -29,6 +29,10 @@ def test_a_run_without_more_data_ended_and_did_not_fail(tmp_path, language, text
 
 
 TIMEOUT = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=A) ran for 9 milliseconds"
+NOT_ALL = (
+    "{0}: RuntimeError: Timed out initializing process group in store based barrier on rank: {0}, "
+    "for key: store_based_barrier_key:1 (world_size=8, worker_count=5, timeout=0:30:00)\n"
+)
 WAIT = f"[rank{{0}}]: [Rank {{0}}] {TIMEOUT}\n"
 
 
@@ -43,6 +47,7 @@ WAIT = f"[rank{{0}}]: [Rank {{0}}] {TIMEOUT}\n"
             "failed: a compiled package does not fit torch or CUDA (established)",
         ),
         ("ValueError: a\n", "failed: an exception (established)"),
+        ("".join(map(NOT_ALL.format, range(5))), "failed: 3 of 8 ranks did not join (supported)"),
     ],
 )
 def test_the_first_line_names_the_failure_and_who_reports_it(tmp_path, printed, first):
@@ -56,4 +61,5 @@ def test_an_error_after_the_last_step_is_shown_with_its_line(tmp_path):
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
     assert "then an error: check the last save" in shown.splitlines()[0]
     assert f"  after it    line {len(megatron_log().splitlines()) + 2}: OSError" in shown
+    assert "  try         " in shown
     assert "error came after the last step" in run_logparse("analyze", "run.log", cwd=tmp_path).stdout

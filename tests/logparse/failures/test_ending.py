@@ -507,3 +507,27 @@ def test_a_log_that_ends_inside_a_traceback_failed(tmp_path):
 def test_one_step_without_a_finite_norm_is_no_lost_run(values, tmp_path):
     bars = [DRAWN.format(step=step) for step in (60, 61)]
     assert diagnosed(tmp_path, *bars, *values).family == "unknown"
+
+
+def test_an_exception_of_a_task_that_nobody_waits_for_is_no_cause(tmp_path):
+    closed = ["ERROR:asyncio:Task exception was never retrieved", "future: <Task finished name='Task-1'>"]
+    closed += [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 3, in aclose',
+        "RuntimeError: Event loop is closed",
+    ]
+    assert found(tmp_path, *closed, "ValueError: a") == ("exception", 6)
+    assert diagnosed(tmp_path, *closed, before=megatron_log()).state == "cut_off"
+
+
+def test_a_compiler_says_what_is_wrong_below_the_program_that_it_quotes(tmp_path):
+    program = [f"  a[{n}] = b;" for n in range(400)]
+    wrong = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
+    assert found(tmp_path, "RuntimeError:", *program, wrong) == ("setup", 402)
+    assert found(tmp_path, "RuntimeError:", *program, "ValueError: a") == ("exception", 1)
+
+
+def test_a_time_limit_is_of_no_rank(tmp_path):
+    line = "3: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***"
+    ending = diagnosed(tmp_path, line)
+    assert (ending.state, ending.rank) == ("time_limit", None)

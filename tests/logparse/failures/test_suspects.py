@@ -72,6 +72,16 @@ def test_a_log_of_one_node_accuses_no_other_rank(tmp_path):
     assert reasons(ending) == []
 
 
+@pytest.mark.parametrize(("joined", "ranks"), [(5, [(5, 6, 7)]), (6, [(5, 6, 7)]), (8, [])])
+def test_who_did_not_join_a_barrier_is_among_those_that_print_no_time_out(tmp_path, joined, ranks):
+    """Of eight ranks five print their time-out; the message of another one may be torn."""
+    line = "{0}: RuntimeError: Timed out initializing process group in store based barrier on rank: {0}, for key: k "
+    counts = f"(world_size=8, worker_count={joined}, timeout=0:30:00)"
+    ending = ending_of_lines(tmp_path, *(line.format(rank) + counts for rank in range(5)))
+    found = [suspect for suspect in ending.suspects if suspect.reasons[0].code == "not_joined"]
+    assert [suspect.ranks for suspect in found] == ranks
+
+
 DUMP = (
     "[rank{0}]:[E117 07:42:02.1 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Received a dump "
     "signal due to a collective timeout from  rank 2. Last enqueued NCCL work: {1}, last completed NCCL work: 11."
