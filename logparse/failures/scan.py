@@ -59,6 +59,7 @@ _OWN_RANK = regex.compile(
     r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+)(?::|, node )"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
+_OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 # Ray names the process that raised an exception; lines below, its driver prints the exception.
 _RAISED_AT = regex.compile(r"\bray::.{0,200}?\(pid=\d+, ip=(?P<host>[\w.:-]+)")
 # DDP prints the rank below its exception; lines between them, at most.
@@ -390,7 +391,8 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
     if hit.meaning.signature == "crash.abort":
         return any("what():" in one.text and one.line - hit.line <= BELOW_HEADING for one in following[:1])
     if hit.role == "root" and _CARRIES.search(hit.text):
-        below = (one for one in following if one.role in CARRIED and not _CARRIES.search(one.text))
+        own = (one for one in following if one.role in CARRIED and one.family not in OF_WHOLE_JOBS)
+        below = (one for one in own if not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
     if hit.meaning.signature != "python.exception":
         return False
@@ -450,8 +452,9 @@ def quoted(text: str, mark: str) -> str:
 
 
 def _code_in(text: str) -> str:
-    codes = _CODE.findall(text)
-    return f"{codes[-1]}: " if codes else ""
+    """The worker of Ray that a line begins with, and the code before its message."""
+    worker, codes = _OF_WORKER.match(text), _CODE.findall(text)
+    return (f"{worker[0]} " if worker else "") + (f"{codes[-1]}: " if codes else "")
 
 
 @cache

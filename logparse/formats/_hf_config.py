@@ -73,7 +73,7 @@ HF_NAMES = (
     *(Name(quantity, f"model:{name}", when=_LATENT) for name, quantity in _LATENT_SIZES.items()),
 )
 HF_CHOICES = (
-    *(Choice("uncounted", name, {f"model:{name}": value}) for name, value in _NOT_COUNTED.items()),
+    *(Choice("uncounted", name.split(".")[0], {f"model:{name}": value}) for name, value in _NOT_COUNTED.items()),
     *(Choice("uncounted", "layer_types", {f"model:{name}": "_attention"}) for name in ("sliding", "linear", "chunked")),
     # Mistral has a window without a switch.
     Choice("uncounted", "sliding_window", {"model:sliding_window": _COUNT, "model:model_type": "mistral|gemma.*"}),
