@@ -50,6 +50,8 @@ _ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 _BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
 # The signature of what a process prints as it begins.
 _OF_PROCESS = "again.process"
+# The signature of the last line of Weights & Biases about a run.
+_RUN_CLOSED = "context.run_closed"
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
 _BEFORE_ALL = frozenset(("parser", "syntax"))
 # The role of lines that no signature knows.
@@ -328,8 +330,9 @@ def _is_reported(hits: Iterable[Hit]) -> bool:
 
 
 def _has_ended(hits: Sequence[Hit]) -> bool:
-    """Whether a launcher or a scheduler reports the end of a process."""
-    return _is_reported(hits) or any(hit.family in _ENDED_BY_OTHERS for hit in hits)
+    """Whether a launcher, a scheduler or Weights & Biases reports the end of a process or of its run."""
+    ended = any(hit.family in _ENDED_BY_OTHERS or hit.meaning.signature == _RUN_CLOSED for hit in hits)
+    return ended or _is_reported(hits)
 
 
 def _is_after(hit: Hit, line: int) -> bool:

@@ -79,6 +79,8 @@ _BAR_END = regex.compile(
 )
 # What glog and TensorFlow print as information or a warning.
 _MILD = regex.compile(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?:cc|cpp|h|cu):\d+\]")
+# What Python's module of warnings prints of a library, whatever the kind of the warning is called.
+_WARNED = regex.compile(r"/(?:site|dist)-packages/\S+\.py:\d+: [A-Z]\w*: ")
 # The code of a message: a reader looks it up.
 _CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
 # A table of Markdown and a line of source code, also in a box of rich, speak of errors; nobody prints them as one.
@@ -233,7 +235,7 @@ def _is_last(ends: Sequence[regex.Match[str]], at: int) -> bool:
 def _read_part(source: str, number: int, whole: str) -> Hit | None:
     text = _ends_of(whole)
     line = read_prefixes(text)
-    if _PROSE.match(line.bare):
+    if _PROSE.match(line.bare) or _WARNED.search(text):
         return None
     listed = _LISTED.search(line.bare)
     message = listed["what"] if listed else line.bare
