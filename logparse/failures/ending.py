@@ -68,7 +68,9 @@ _STATES = {
     "signal": "killed",
 }
 # Lines, but for those that explain, that a rank prints which waits for another one.
-_PRINTED_BY_WAITING = frozenset(("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier"))
+_PRINTED_BY_WAITING = frozenset(
+    ("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier", "store.barrier")
+)
 # Lines in which a launcher names the code that a process ended with.
 _REPORTS = NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 # Causes that put the last save in doubt, whoever reports them; of others after the last step most are tear-down.
