@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import polars as pl
+
 from analysis.hardware.devices import find_device, is_cpu, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
@@ -30,13 +32,15 @@ from analysis.run.time_breakdown import describe_clock
 from analysis.run.whole_run_rates import describe_whole_run_rate
 from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
-from logparse.decode.read_run import Watch
+from logparse.decode.read_run import ParsedLog, Watch
 from logparse.errors import InputError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
 
 # The note that all times are the mean of the whole training.
 MEAN_OF_RUN = "time_by_rate_of_run"
+# Settings of LoRA are printed by a library that other programs use too.
+OF_ADAPTERS = "peft"
 # The notes that say more than that no line has the time of a step.
 WHY_NO_TIME = ("rate_lacks_sizes", "rate_of_resumed_run")
 
@@ -138,7 +142,14 @@ def _of_reading(run: Loaded) -> list[Note]:
     """What reading the log and its settings gave, notes of several changes of the settings once."""
     changed = [note for change in run.changes for note in change.context.notes]
     once = (note for at, note in enumerate(changed) if note not in changed[:at])
-    return [*run.log.notes, *run.context.notes, *once]
+    return [*run.log.notes, *_of_bars(run.log), *run.context.notes, *once]
+
+
+def _of_bars(log: ParsedLog) -> Iterator[Note]:
+    """That steps are of a progress bar, which may be of other work where the log has nothing else of the trainer."""
+    of_trainer = log.settings.filter(pl.col("kind") != OF_ADAPTERS)
+    if log.format.longest_plan and of_trainer.is_empty() and all(map(pl.DataFrame.is_empty, log.records.values())):
+        yield warning("steps_of_a_bar", framework=log.format.framework)
 
 
 def _of_rows(run: Loaded, how: RunOptions, analysis: Analysis) -> list[Note]:

@@ -19,7 +19,7 @@ from logparse.language import msg, tr
 # By what they do to the answer: part of the log is unknown; it is of something else; it failed; figures are wrong,
 # uncertain, missing; the rest.
 RANKED = (
-    *("format_drafted", "damage_not_located", "file_damaged"),
+    *("format_drafted", "damage_not_located", "file_damaged", "steps_of_a_bar"),
     *(
         "model_contradicts_log",
         "runs_mixed",
