@@ -189,7 +189,8 @@ def _of_no_rate(note: Note, run: Run) -> bool:
 
 def _of_no_peak(note: Note, run: Run) -> bool:
     """Whether a note on the peak is of a run of which no share of it is shown."""
-    shown = run.device_mfu is not None or _is_shown(run, "mfu", "peak_utilization")
+    printed = TFLOPS in run.printed and run.analysis.computation.peak is not None
+    shown = run.device_mfu is not None or _is_shown(run, "mfu", "peak_utilization") or printed
     return note.code in ("number_type_assumed", "other_peak_figures") and not shown
 
 

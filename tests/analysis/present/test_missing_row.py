@@ -456,6 +456,8 @@ def test_printed_tflops_are_shown_as_a_share_of_the_peak(tmp_path):
         "printed by the log, 50.0 % of the peak 400"
     )
     assert screen(tmp_path, text, "--hw", "910b")["TFLOP/s"].endswith("% of the peak")
+    assert "bf16 assumed" in screen(tmp_path, text, "--hw", "910b3")["warnings"]
+    assert "warnings" not in screen(tmp_path, text, "--hw", "910b3", "--dtype", "fp16")
 
 
 def test_attention_within_documents_explains_printed_tflops(tmp_path):
