@@ -48,6 +48,8 @@ _BEGINS = "context.traceback"
 _ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 # Lines of a planned end after which the script of a user goes on.
 _BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
+# The signature of what a process itself prints that is interrupted.
+_INTERRUPTED = "user.interrupt"
 # The signature of what a process prints as it begins.
 _OF_PROCESS = "again.process"
 # The signature of the last line of Weights & Biases about a run.
@@ -483,7 +485,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         rank, local, host = None, None, host if cause.family == "network" else None
     evidence = (*map(_evidence, _quoted_lines(cause, part.hits)), *_raised_too(cause, part.hits))
     meaning = cause.meaning
-    if meaning.family in OF_WHOLE_JOBS:
+    if meaning.family in OF_WHOLE_JOBS and meaning.signature != _INTERRUPTED:
         # The process whose launcher printed the line is none of the reason.
         rank, local = None, None
     same_ranks = ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
