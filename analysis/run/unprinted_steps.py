@@ -21,8 +21,8 @@ from logparse.findings import Note, warning
 MISSING_LINES = "step_lines_missing"
 # An excerpt has no line for more than this share of its steps.
 OF_AN_EXCERPT = 0.2
-# A printed rate is far from the clock at so many times of it, or below its inverse.
-UNLIKE_CLOCK, FAR = "printed_rate_unlike_clock", 2
+# A printed rate is far from the clock from this factor on, either way.
+FAR = 2
 SAMPLES = "logged_samples_per_second"
 SAVES = ("save starts", "save ends")
 
@@ -119,4 +119,4 @@ def _printed_unlike_clock(steps: pl.DataFrame) -> Iterator[Note]:
     seconds = (last["timestamp"] - first["timestamp"]).total_seconds()
     samples = (last["step"] - first["step"]) * last["global_batch_size"]
     if min(printed, samples, seconds) > 0 and not 1 / FAR < (ratio := printed * seconds / samples) < FAR:
-        yield warning(UNLIKE_CLOCK, printed=printed, by_clock=samples / seconds, seconds=seconds, ratio=ratio)
+        yield warning("printed_rate_unlike_clock", printed=printed, by_clock=samples / seconds, ratio=ratio)

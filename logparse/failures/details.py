@@ -14,6 +14,8 @@ import regex
 from logparse.masking import mask_text
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
+# How Python prints a frame of a traceback.
+_FRAME = 'File "'
 # The share of a device's memory that is another process's if nothing accounts for it.
 ROOM = 0.2
 
@@ -29,12 +31,19 @@ class DetailPattern:
     below: bool = False
     above: bool = False
     others: bool = False
+    innermost: bool = False
     complete: bool = False
 
     @cached_property
     def compiled(self) -> regex.Pattern[str]:
         """The pattern."""
         return regex.compile(self.pattern)
+
+    def counts(self, match: regex.Match[str]) -> bool:
+        """Whether what the pattern found is what the entry is about."""
+        if self.innermost and _FRAME in match.string[match.end() :]:
+            return False
+        return not self.others or _leaves_room(match)
 
 
 @cache
@@ -58,7 +67,7 @@ def detail_of(
             continue
         texts = [f"{text}\n{below}" if entry.below else text, *([above] if entry.above else []), *wrapped]
         match = next((match for one in texts if (match := entry.compiled.search(one))), None)
-        if match and not (entry.others and not _leaves_room(match)):
+        if match and entry.counts(match):
             found = {name: value for name, value in match.groupdict().items() if value}
             return entry.code, {figure_name(name): _figure(name, value) for name, value in found.items()}
     return None

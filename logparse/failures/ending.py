@@ -28,7 +28,7 @@ from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
-from logparse.failures.scan import OF_WHOLE_JOBS, Hit, quoted
+from logparse.failures.scan import OF_WHOLE_JOBS, Hit, is_of_job, quoted
 from logparse.failures.signatures import JUDGED, LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
@@ -48,8 +48,6 @@ _BEGINS = "context.traceback"
 _ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 # Lines of a planned end after which the script of a user goes on.
 _BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
-# The signature of what a process itself prints that is interrupted.
-_INTERRUPTED = "user.interrupt"
 # The signature of what a process prints as it begins.
 _OF_PROCESS = "again.process"
 # The signature of the last line of Weights & Biases about a run.
@@ -485,8 +483,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         rank, local, host = None, None, host if cause.family == "network" else None
     evidence = (*map(_evidence, _quoted_lines(cause, part.hits)), *_raised_too(cause, part.hits))
     meaning = cause.meaning
-    if meaning.family in OF_WHOLE_JOBS and meaning.signature != _INTERRUPTED:
-        # The process whose launcher printed the line is none of the reason.
+    if is_of_job(cause):
         rank, local = None, None
     same_ranks = ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
     if len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1:

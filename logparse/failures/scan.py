@@ -44,8 +44,8 @@ _CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
 _VAGUE = frozenset(
     ("exception", "missing_key", "versions_of_code", "shapes", "unsupported", "count_zero", "none_value", "types")
 )
-# Families of what ends a whole job: no process of it is named by a line above.
-OF_WHOLE_JOBS = frozenset(("cancelled", "preempted", "time_limit"))
+# Families of what ends a whole job, and the signature of what one process of it prints that is interrupted.
+OF_WHOLE_JOBS, _INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
 # Lines above a cause that may say what it is about.
 LINES_ABOVE = 12
 # torch.multiprocessing.spawn and Ray name the process above its traceback.
@@ -59,6 +59,7 @@ _OWN_RANK = regex.compile(
     r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+)(?::|, node )"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
+# Ray names the worker before what it prints.
 _OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 # Ray names the process that raised an exception; lines below, its driver prints the exception.
 _RAISED_AT = regex.compile(r"\bray::.{0,200}?\(pid=\d+, ip=(?P<host>[\w.:-]+)")
@@ -321,17 +322,19 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
     above: Hit | None = None
     placed: list[Hit] = []
     for hit in hits:
+        of_process = hit.role in JUDGED and not is_of_job(hit)
         if hit.meaning.signature in _SPAWNED or _CARRIES.search(hit.text):
             above = hit
-        elif above is not None and _is_of_process(hit) and hit.line - above.line <= LONGEST_TRACEBACK:
+        elif above is not None and of_process and hit.line - above.line <= LONGEST_TRACEBACK:
             hit = _in_process(hit, above)
             above = None
         placed.append(hit)
     return placed
 
 
-def _is_of_process(hit: Hit) -> bool:
-    return hit.role in JUDGED and hit.family not in OF_WHOLE_JOBS
+def is_of_job(hit: Hit) -> bool:
+    """Whether a line is about a whole job: the process whose launcher printed it is none of the reason."""
+    return hit.family in OF_WHOLE_JOBS and hit.meaning.signature != _INTERRUPTED
 
 
 def _in_process(hit: Hit, above: Hit) -> Hit:
@@ -393,7 +396,7 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
     if hit.meaning.signature == "crash.abort":
         return any("what():" in one.text and one.line - hit.line <= BELOW_HEADING for one in following[:1])
     if hit.role == "root" and _CARRIES.search(hit.text):
-        own = (one for one in following if one.role in CARRIED and one.family not in OF_WHOLE_JOBS)
+        own = (one for one in following if one.role in CARRIED and not is_of_job(one))
         below = (one for one in own if not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
     if hit.meaning.signature != "python.exception":

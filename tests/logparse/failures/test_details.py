@@ -101,3 +101,13 @@ def test_a_step_that_is_complete_stands_alone(tmp_path):
 )
 def test_the_next_step_names_what_the_lines_around_the_cause_show(text, step, tmp_path):
     assert step in next_step(tmp_path, text)
+
+
+def test_a_line_of_own_code_failed_itself_where_no_library_is_below_it():
+    own, library = (
+        'File "/home/a/train.py", line 3, in main',
+        'File "/usr/lib/python3.11/json/decoder.py", line 9, in decode',
+    )
+    named = {"path": "train.py", "number": "3", "name": "main"}
+    assert detail_of("versions_of_code", "TypeError: a", above=f"{own}     f(x)") == ("raised_here", named)
+    assert detail_of("versions_of_code", "TypeError: a", above=f"{own}     f(x)   {library}") == ("raised_at", named)

@@ -531,3 +531,43 @@ def test_a_time_limit_is_of_no_rank(tmp_path):
     line = "3: slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2025-06-17T09:00:00 DUE TO TIME LIMIT ***"
     ending = diagnosed(tmp_path, line)
     assert (ending.state, ending.rank) == ("time_limit", None)
+
+
+@pytest.mark.parametrize(
+    "warned",
+    [
+        "/env/lib/python3.12/site-packages/torch/cuda/__init__.py:141: UserWarning: CUDA initialization: "
+        "The NVIDIA driver on your system is too old (found version 11040).",
+        "/env/lib/python3.8/site-packages/glfw/__init__.py:916: GLFWError: (65544) b'X11: no display'",
+    ],
+)
+def test_a_warning_of_a_library_is_no_failure(tmp_path, warned):
+    assert diagnosed(tmp_path, warned).state == "unknown"
+    assert found(tmp_path, warned, "ValueError: a") == ("exception", 2)
+
+
+def test_a_run_of_wandb_that_follows_a_closed_one_is_an_attempt(tmp_path):
+    begun, closed = "wandb: Tracking run with wandb version 0.24.2", "wandb: Find logs at: ./wandb/run-1/logs"
+    ending = diagnosed(tmp_path, begun, "ValueError: a", closed, begun, OOM, closed)
+    assert (ending.family, ending.line, ending.attempts_in_log) == ("device_memory", 5, 2)
+    # Ranks that each begin a run do so in one attempt.
+    assert diagnosed(tmp_path, begun, "ValueError: a", begun, OOM).attempts_in_log == 1
+
+
+def test_an_engine_that_was_shut_down_did_not_die(tmp_path):
+    died = (
+        "ERROR 07-23 18:24:27 [core_client.py:704] Engine core proc EngineCore died unexpectedly, shutting down client."
+    )
+    shut = "(EngineCore pid=8) INFO 07-23 18:24:27 [core.py:1224] Shutdown complete"
+    assert diagnosed(tmp_path, died).family == "killed"
+    assert not diagnosed(tmp_path, shut, died).failed
+
+
+def test_an_interrupt_is_of_its_rank(tmp_path):
+    assert diagnosed(tmp_path, "[rank3]: KeyboardInterrupt").rank == 3
+
+
+def test_the_worker_of_a_long_line_is_quoted(tmp_path):
+    check = "block: [205,0,0], thread: [39,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
+    line = f"(CriticActor pid=1501276) ../aten/src/ATen/native/cuda/Indexing.cu:1146: indexSelectLargeIndex: {check}"
+    assert diagnosed(tmp_path, line).text.startswith("(CriticActor pid=1501276) …")
