@@ -53,3 +53,13 @@ def _ended_by_resume(starts: Sequence[pl.DataFrame], begun: Sequence[int | None]
 def _share(start: pl.DataFrame, begun: int) -> float | None:
     planned = float(start["train_steps"].max() or start["step"].max())  # type: ignore[arg-type]
     return (planned - begun) / planned if begun < planned else None
+
+
+def unrounded_rate(printed: pl.Series, unit: float, planned: pl.Series, seconds: pl.Series) -> pl.Series:
+    """The ``printed`` steps per second by the planned steps and the time of the training, where these agree with it.
+
+    A slow step has a rate of one digit, such as 0.1. ``unit``: that of its last decimal. ``seconds``: of the training.
+    """
+    exact = planned.cast(pl.Float64) / seconds
+    agrees = ((exact - printed).abs() <= unit / 2).fill_null(value=False)
+    return exact.zip_with(agrees, printed).alias(printed.name)

@@ -2,7 +2,7 @@
 
 Comes in: step rows with a printed time, what is known of the run, settings. Goes out: the number of devices, and the
 batch, where the rows agree on a whole number. A mean over other steps than the time's gives none. The rates of a whole
-run give the batch too.
+run, and the samples consumed, give the batch too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from logparse.findings import Origin
 
 # The rules by which a size follows.
 BATCH_OF_RATE, DEVICES_OF_RATES = "global_batch_of_rate", "world_size_of_rates"
-BATCH_OF_RUN = "global_batch_of_rates_of_run"
+BATCH_OF_RUN, BATCH_OF_CONSUMED = "global_batch_of_rates_of_run", "global_batch_of_consumed_samples"
 STEPS = "logged_steps_per_second"
 # The kind of settings that are rates of a whole run; their names are columns of steps.
 SUMMARY = "summary"
@@ -46,6 +46,8 @@ def sizes_of_rates(steps: pl.DataFrame, context: RunContext, settings: pl.DataFr
     batch = pl.col("global_batch_size").cast(pl.Float64).fill_null(pl.lit(known["global_batch_size"], pl.Float64))
     length = pl.col("seq_length").cast(pl.Float64).fill_null(pl.lit(known["seq_length"], pl.Float64))
     if known["global_batch_size"] is None and steps["global_batch_size"].is_null().all():
+        counted = steps.drop_nulls("consumed_samples").select(pl.col("step", "consumed_samples").diff())
+        _add(facts, "global_batch_size", BATCH_OF_CONSUMED, counted, [pl.col("consumed_samples") / pl.col("step")])
         _add(facts, "global_batch_size", BATCH_OF_RATE, steps, [pl.col(SAMPLES) * SECONDS])
         if not facts and (size := _batch_of_run(steps, settings)):
             facts["global_batch_size"] = Fact(size, Origin("derived", rule=BATCH_OF_RUN))
@@ -99,7 +101,7 @@ def _steps_of_epoch(steps: pl.DataFrame) -> float:
 def _add(facts: dict[str, Fact], name: str, code: str, steps: pl.DataFrame, sizes: list[pl.Expr]) -> None:
     whole = (_whole(steps.select(size=size)["size"]) for size in sizes)
     value = next((size for size in whole if size), None)
-    if value is not None:
+    if value is not None and name not in facts:
         facts[name] = Fact(value, Origin("derived", rule=code))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import polars as pl
 
 from logparse.context.corrections import with_begins
-from logparse.context.rate_of_run import share_of_process
+from logparse.context.rate_of_run import share_of_process, unrounded_rate
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
@@ -105,9 +105,11 @@ def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: 
 
 
 def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> pl.DataFrame:
-    """``rows`` with the ``share`` of the steps of a rate that its time covers."""
-    whole = pl.lit(1.0).alias("share")
-    return rows.with_columns(share_of_process(rows, log.records.get("events")) if covers == "run" else whole)
+    """``rows`` with the ``share`` of the steps of a rate that its time covers; the rate of a run unrounded."""
+    if covers != "run":
+        return rows.with_columns(share=pl.lit(1.0))
+    exact = unrounded_rate(rows[OF_RUN], resolution(rows[OF_RUN]), rows["train_steps"], rows["training_seconds"])
+    return rows.with_columns(share_of_process(rows, log.records.get("events")), exact)
 
 
 def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) -> Note | None:
@@ -299,17 +301,38 @@ def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
 def _ends(clock: Sequence[float], least: float) -> list[bool]:
     """Which rows end a span: the first, then each ``least`` seconds or more after the last end, or before it.
 
-    The last row ends one too: its own where it is half as long, else the one before, so that no time is lost.
+    The last row ends one too: its own where it is half as long, else the one before, so that no time is lost. So does
+    a row before a pause, which is not to be spread over the steps before it.
     """
-    ends, begun = [True], clock[0]
+    ends, begun, before = [True], clock[0], clock[0]
     for now in clock[1:]:
+        if now - before >= least and not ends[-1]:
+            begun = _end_before_pause(ends, before, begun, least)
         ends.append(not 0 <= now - begun < least)
-        begun = now if ends[-1] else begun
-    last = len(ends) - 1 - ends[::-1].index(True)
+        begun, before = (now if ends[-1] else begun), now
+    last = _last_end(ends)
     if 0 < last < len(ends) - 1 and clock[-1] > begun:
         ends[last] = clock[-1] - begun >= least * COARSE / FINE
         ends[-1] = True
     return ends
+
+
+def _end_before_pause(ends: list[bool], before: float, begun: float, least: float) -> float:
+    """End a span at the last row of ``ends``, whose clock is ``before``; when the next span has begun.
+
+    One of less than half of ``least`` is added to the span before it, and left open where there is none.
+    """
+    if before - begun < least * COARSE / FINE:
+        last = _last_end(ends)
+        if last == 0:
+            return begun
+        ends[last] = False
+    ends[-1] = True
+    return before
+
+
+def _last_end(ends: Sequence[bool]) -> int:
+    return len(ends) - 1 - list(ends)[::-1].index(True)
 
 
 def resolution(values: pl.Series) -> float:

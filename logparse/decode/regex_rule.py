@@ -8,7 +8,17 @@ from __future__ import annotations
 import polars as pl
 import regex
 
-from logparse.decode.values import DTYPE, bare, clock, group, group_names, possible, reading_key, with_others, written
+from logparse.decode.values import (
+    DTYPE,
+    clock,
+    group,
+    group_names,
+    is_absent,
+    possible,
+    reading_key,
+    with_others,
+    written,
+)
 from logparse.formats._base import NUMBER, UNIT_GROUPS, LogFormat, Reading
 
 PAIRS = {
@@ -112,11 +122,10 @@ def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
     if reading is None:
         return pairs.with_columns(pl.lit(None, pl.Float64).alias("number"), malformed=pl.lit(value=False))
     text, value = pl.col("text"), pl.col("number")
-    absent = text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
     # In two steps, since an expression that is used twice in another one is evaluated twice.
     read = pairs.with_columns(written(text, reading).alias("number"))
     read = read.with_columns(possible(reading.column, value).alias("number"))
-    return read.with_columns(malformed=value.is_null() & ~absent)
+    return read.with_columns(malformed=value.is_null() & ~is_absent(text, reading))
 
 
 def spread(heads: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:

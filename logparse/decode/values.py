@@ -68,8 +68,19 @@ def number(text: pl.Expr, reading: Reading) -> pl.Expr:
     return possible(reading.column, written(text, reading))
 
 
+def is_absent(text: pl.Expr, reading: Reading) -> pl.Expr:
+    """Whether ``text`` says that there is no value."""
+    return text.is_null() | bare(text).str.contains(f"^(?:{reading.absent})?$")
+
+
 def written(text: pl.Expr, reading: Reading) -> pl.Expr:
     """The number that ``text`` is in the unit of its column, be it one that the column cannot hold."""
+    value = _written(text, reading)
+    # That the word None is no number needs no search.
+    return value if reading.absent == "None" else pl.when(~is_absent(text, reading)).then(value)
+
+
+def _written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if DTYPE[reading.column] == BOOL:
         word = bare(text).str.to_lowercase()
         return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)

@@ -10,7 +10,7 @@ from logparse.inputs.blocks import TextBlock
 
 # A loss or the norm of gradients, as trainers print it: "lm loss: 2.1E+00 |", "'grad_norm': nan,", "loss = inf".
 _VALUE = regex.compile(
-    r"(?i)\b(?P<name>(?:lm |train_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
+    r"(?i)\b(?P<name>(?:lm |[a-z]{1,12}_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
     r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
 )
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")

@@ -83,6 +83,7 @@ FORMAT = LogFormat(
         Companion(
             "'train_steps_per_second': ",
             # 0 is a rate that was not counted.
+            r"(?:'train_runtime': '?(?P<training_seconds>[\d.]+)'?, [^{}]*?)?"
             r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)",
             belongs_to="all",
         ),
@@ -236,6 +237,7 @@ FORMAT = LogFormat(
                 "grad_norm": 1.769,
                 "learning_rate": 0.0001983,
                 "epochs_done": 0.4255,
+                "training_seconds": 112.8,
                 "logged_steps_per_second": 0.319,
             },
         ),

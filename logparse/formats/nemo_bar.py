@@ -26,11 +26,13 @@ FORMAT = LogFormat(
         "reduced_train_loss": Reading("loss"),
         "train_step_timing in s": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "train_step_timing (s)": Reading("elapsed_time_per_iteration_ms", scale=1000),
+        # Shortened to three digits it counts no batch.
+        "consumed_samples": Reading("consumed_samples", absent=r".*e.*"),
         "lr": Reading("learning_rate"),
         "grad_norm": Reading("grad_norm"),
     },
     # tps counts the tokens of each batch, of all devices in 2.x; an update of the weights may be of several.
-    ignored=frozenset({"v_num", "tps", "consumed_samples", "train_backward_timing in s", "train_epoch_timing in s"}),
+    ignored=frozenset({"v_num", "tps", "train_backward_timing in s", "train_epoch_timing in s"}),
     # Values of validation stay on the bar for all steps after it.
     ignored_patterns=(r"(?:val|validation|test)_.*",),
     required=("step",),
@@ -49,7 +51,7 @@ FORMAT = LogFormat(
         Sample(
             "Epoch 0:   1%|▏         | 2/200 [00:06<11:05,  3.36s/it, loss=5.07, v_num=, reduced_train_loss=5.060, "
             "global_step=1.000, consumed_samples=8192.0]",
-            {"step": 1, "runtime_seconds": 6.0, "loss": 5.06},
+            {"step": 1, "runtime_seconds": 6.0, "loss": 5.06, "consumed_samples": 8192},
         ),
         Sample(
             "Epoch 0:   0%|          | 41/90000 [02:03<74:58:10,  0.33it/s, v_num=ab12, global_step=4.000, "
@@ -68,6 +70,7 @@ FORMAT = LogFormat(
             "[NeMo I 2025-02-01 10:00:05 nemo_logging:393] TFLOPs per sec per GPU=412.35",
             {
                 "step": 19,
+                "consumed_samples": 640,
                 "runtime_seconds": 80.0,
                 "loss": 6.12,
                 "elapsed_time_per_iteration_ms": 3900.0,

@@ -409,7 +409,9 @@ def compared(run: Run) -> ScreenRow | None:
     # The best rate is of the best device: of an unknown one it says nothing.
     of_best = [tr("{share} of the best", share=percent(best.share, 0))] if best is not nearest and known else []
     same = [tr("probably this run")] if is_equal(nearest) else []
-    return ScreenRow(tr("compared"), "", [_share_of(nearest), *same, *of_best])
+    device = nearest.row.device
+    of_device = [tr("measured on {device}", device=device.upper())] if device and not known else []
+    return ScreenRow(tr("compared"), "", [_share_of(nearest), *of_device, *same, *of_best])
 
 
 def is_equal(match: Against) -> bool:

@@ -20,6 +20,8 @@ from logparse.language import msg, tr
 
 # A printed rate that differs by less than this is the computed one.
 SAME_PRINTED = 0.01
+# So near is the rate of a run without pauses.
+SAME_RUN = 0.05
 OF_ALL = "samples_per_second"
 # Stalls are many above this share of the rows.
 MANY_STALLS = 0.05
@@ -40,8 +42,19 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if printed and _is_time_of(run, PREFIX + TOKENS):
         # The computed rate is the printed one again: no comparison.
         of_log = [tr("tokens/s/p printed by the log")]
+    of_log = of_log or _whole_run_of_log(run, rate[TOKENS])
     tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
     return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log])
+
+
+def _whole_run_of_log(run: Run, ours: float) -> list[str]:
+    """The tokens/s that the log prints of the whole run, per device, where pauses make them other ones than ``ours``."""
+    printed, devices = run.printed.get("tokens_per_second"), run.context.get("world_size")
+    if printed is None or printed.covers != WHOLE or not devices:
+        return []
+    of_one = printed.median / devices
+    same, value = abs(of_one / ours - 1) <= SAME_RUN, tr(PRINTED_RATES[TOKENS], n=three(of_one))
+    return [] if same else [tr("the log prints {value} for the whole run, pauses included", value=value)]
 
 
 def _samples_of_log(run: Run, ours: float) -> list[str]:

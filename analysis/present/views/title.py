@@ -67,6 +67,8 @@ def _no_goodput(run: Run) -> str:
         return tr("no goodput of {n} separate trainings", n=several)
     if is_withheld(run.checks, GOODPUT) and not run.analysis.streams:
         return tr("no goodput: figures contradict each other")
+    if any(note.code == "time_by_rate_of_run" for note in run.notes):
+        return tr("no goodput: the mean step time alone is known")
     return tr("no goodput without step times") if untimed else ""
 
 
