@@ -230,7 +230,7 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
     stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
     seconds: float = (max(stamps) - min(stamps)).total_seconds()
     steps_s = float(own.filter(pl.col("step_time_ms").is_finite()).select(held.sum()).item() or 0.0) / 1000
-    if steps_s > seconds * (1 + ROUNDED) + CUT_S:
+    if steps_s > seconds * (1 + ROUNDED) + 2 * CUT_S:
         return Clock(None, (warning("clock_shorter_than_steps", seconds=seconds, steps_seconds=steps_s),))
     return Clock(max(seconds, steps_s))
 

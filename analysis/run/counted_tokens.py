@@ -37,13 +37,13 @@ def _is_rounded(rows: pl.DataFrame) -> bool:
     """Whether the counts have too few digits to give the tokens of a step.
 
     Counts that grow by the same number each step are exact to one unit of the last digit over all rows: a rounded one
-    of another size would have drifted.
+    of another size would have drifted. So are counts of which one has a last digit.
     """
     tokens, of_a_step = rows["tokens"], rows.select(pl.col("tokens") / pl.col("iterations")).to_series()
     resolution = _resolution(rows)
     if of_a_step.n_unique() == 1 and resolution <= AGREES * float(tokens.sum()):
         return False
-    return resolution > MOST_ROUNDED * float(tokens.median() or 0.0)  # type: ignore[arg-type]
+    return resolution > max(1, MOST_ROUNDED * float(tokens.median() or 0.0))  # type: ignore[arg-type]
 
 
 def _resolution(rows: pl.DataFrame) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from analysis.identify.causes import of_devices
 from analysis.identify.printed_precision import printed_unit
 from analysis.run.printed_rates import WHOLE, printed_rates
 from analysis.run.result import Analysis
@@ -36,11 +37,21 @@ def describe_whole_run_rate(analysis: Analysis, settings: pl.DataFrame, context:
     ratio = whole.median / ours
     batch, steps = context.get("global_batch_size"), printed.get(STEPS)
     implied = None if steps is None else whole.median / steps.median
-    if implied is not None and batch and abs(implied / batch - 1) > SAME_BATCH:
-        code, cause = "printed_rate_unexplained", info("no_known_cause_of_samples", ours=batch, implied=round(implied))
-    else:
+    if implied is None or not batch or abs(implied / batch - 1) <= SAME_BATCH:
         code, cause = "printed_rate_differs", info("rate_of_whole_run" if ratio < 1 else "rate_of_steps_before_resume")
+    elif counted := _counted(implied / batch, context):
+        code, cause = "printed_rate_differs", counted
+    else:
+        code, cause = "printed_rate_unexplained", info("no_known_cause_of_samples", ours=batch, implied=round(implied))
     yield warning(code, figure=f"logged_{SAMPLES}", printed=whole.median, ours=ours, ratio=ratio, cause=cause)
+
+
+def _counted(times: float, context: RunContext) -> Note | None:
+    """Which devices were counted once too often, if the printed batch is so many ``times`` ours by them."""
+    for cause in of_devices(context, total=True):
+        if isinstance(cause.factor, float) and abs(times / cause.factor - 1) <= SAME_BATCH:
+            return cause.note
+    return None
 
 
 def _ours(analysis: Analysis, context: RunContext) -> float | None:

@@ -385,7 +385,7 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     state, cause = judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
-        return replace(_completed(cause, last.hits, progress), attempts=attempts)
+        return replace(_with_lost_values(_completed(cause, last.hits, progress), ends), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):
         return replace(_with_error_file(_without_failure(progress, ends), last.hits), attempts=attempts)
     ending = _failed(last, state, cause, progress)
@@ -441,6 +441,15 @@ def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Endi
     ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)
     after = hits[hits.index(end) + 1 :]
     return _with_later_error(ending, after, uncaught=end.meaning.signature in _BEFORE_LAST_SAVE)
+
+
+def _with_lost_values(ending: Ending, ends: FileEnds) -> Ending:
+    """``ending`` of a completed run with the line from which on losses are not finite, unless an error came later."""
+    lost = next(((tail.source, *found) for tail in ends.tails if (found := last_lost(tail, evaluated=True))), None)
+    if lost is None or ending.evidence:
+        return ending
+    line = _with_line(ending, "numerics", "supported", LOST_VALUES, *lost)
+    return replace(ending, evidence=line.evidence, remedy=line.remedy, detail=line.detail, figures=line.figures)
 
 
 def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> Ending:
@@ -626,7 +635,7 @@ NOTES_OF_ENDING = ("ended_with_errors", "ended_early_with_errors", "error_after_
 
 def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
     """The warning that the run failed, or that its last save may have, with the lines that show it."""
-    if ending.state == "completed" and ending.evidence:
+    if ending.state == "completed" and ending.evidence and ending.remedy != LOST_VALUES:
         yield warning("error_after_end", lines=[_note(one, several) for one in ending.evidence])
     if not ending.failed or ending.step is None:
         return

@@ -13,6 +13,7 @@ _VALUE = regex.compile(
     r"(?i)\b(?P<name>(?:lm |[a-z]{1,12}_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
     r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
 )
+_EVALUATIONS = ("eval", "val", "test")
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
 # DeepSpeed's loss scale after so many overflows that every gradient is multiplied by 0.
 _NO_SCALE = regex.compile(r"OVERFLOW!.{0,80}reducing to 0(?![.\d])")
@@ -23,8 +24,10 @@ _TRACEBACK, _FRAME = "Traceback (most", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\
 _RAISED = regex.compile(r"(?:^|[\])>:] ?)(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
 
 
-def last_lost(tail: TextBlock) -> tuple[int, str] | None:
+def last_lost(tail: TextBlock, evaluated: bool = False) -> tuple[int, str] | None:
     """Line and text from which on the values of ``tail`` are not finite, and no chance of a scaled loss.
+
+    Losses of evaluations count only if ``evaluated``: data that are too few for a batch have none.
 
     One norm that is not finite is a step that a loss scaler skips; a loss that is not finite or 0 with it, two
     such lines in a row, or a loss scale of 0 are not.
@@ -32,7 +35,7 @@ def last_lost(tail: TextBlock) -> tuple[int, str] | None:
     rows = tail.matching(r"(?i)loss|norm").select("line_number", "text").rows()
     if rows and _NO_SCALE.search(rows[-1][1]):
         return rows[-1]
-    printed = ((number, text, values) for number, text in reversed(rows) if (values := _values(text)))
+    printed = ((number, text, values) for number, text in reversed(rows) if (values := _values(text, evaluated)))
     lost = list(takewhile(lambda row: _is_lost(row[2]), printed))
     losses = [value for name, value in lost[0][2] if "loss" in name] if lost else []
     if len(lost) < 2 and not any(_LOST.match(value) or float(value) == 0 for value in losses):
@@ -51,8 +54,9 @@ def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:
     return tail.first + tail.count - min(LAST_LINES, tail.count) + at, texts[at]
 
 
-def _values(text: str) -> list[tuple[str, str]]:
-    return [(match["name"].lower(), match["value"]) for match in _VALUE.finditer(text)]
+def _values(text: str, evaluated: bool) -> list[tuple[str, str]]:
+    found = ((match["name"].lower(), match["value"]) for match in _VALUE.finditer(text))
+    return [(name, value) for name, value in found if evaluated or not name.startswith(_EVALUATIONS)]
 
 
 def _is_lost(values: list[tuple[str, str]]) -> bool:

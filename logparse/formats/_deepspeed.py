@@ -20,6 +20,13 @@ RECORDS = (
     # One line per micro-step and one per step; in brackets are parts of the timer before them.
     Record("timers", "time (ms) |", r"\| (?P<name>[a-z][\w/ -]*): (?P<max_ms>[\d.]+)", every=True),
     *(_latency(unit, scale) for unit, scale in (("us", 1e-3), ("ms", 1.0), ("s", 1e3))),
+    # The launcher's, on the host that starts the job.
+    Record(
+        "events",
+        " exits successfully",
+        r"\[launch\.py:\d+:main\] Process \d+ exits successfully",
+        fixed={"kind": "process exits"},
+    ),
     Record(
         "events",
         "[Torch] Checkpoint",

@@ -121,7 +121,7 @@ FORMAT = LogFormat(
         *PEFT_CHOICES,
         # Samples of different lengths: max_length is the most that one has.
         Choice("variable_seq_lengths", "True", {"lengths:spread": r"\d*\.?\d*[1-9]\d*"}),
-        *(Choice(name, "1", {"training arguments:sequence_parallel_size": "1"}) for name in _NOT_PARALLEL),
+        *(Choice(name, "1", {"training arguments:sequence_parallel_size": r"\d+"}) for name in _NOT_PARALLEL),
         *HF_CHOICES,
         *HF_ARGUMENT_CHOICES,
     ),

@@ -20,6 +20,7 @@ from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
 from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, NOVEL, Attempt, Ending, FailureLine
+from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
 
@@ -118,9 +119,16 @@ def _not_failed(ending: Ending) -> str:
         text = tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
     if not ending.evidence:
         return text
+    if _loses_values(ending):
+        return tr("{text}; but the last losses are not finite", text=text)
     if ending.state == "completed":
         return tr("{text}; then an error: check the last save", text=text)
     return tr("the last values are not finite: the log is cut off, or the run goes on and trains nothing")
+
+
+def _loses_values(ending: Ending) -> bool:
+    """Whether a run completed with losses that are not finite."""
+    return ending.state == "completed" and ending.remedy == LOST_VALUES and bool(ending.evidence)
 
 
 def _where_it_ended(ending: Ending) -> str:
@@ -246,9 +254,10 @@ def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
 
 def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     several = with_files or len({line.source for line in ending.evidence}) > 1
-    label = tr("  values") if ending.state == "cut_off" else tr("  cause")
-    cause = [ScreenRow(label, "", [_quoted_line(line, several)]) for line in ending.evidence if line is ending.cause]
-    others = [line for line in ending.evidence if line is not ending.cause and line.role != NOVEL]
+    quoted = [line for line in ending.evidence if line is ending.cause or _loses_values(ending)]
+    label = tr("  values") if ending.state == "cut_off" or _loses_values(ending) else tr("  cause")
+    cause = [ScreenRow(label, "", [_quoted_line(line, several)]) for line in quoted]
+    others = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
     before = [_quoted_line(line, several) for line in others if line.line < at]

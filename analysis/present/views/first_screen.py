@@ -23,6 +23,7 @@ from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of, span
 from analysis.published.match import Against
 from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
+from analysis.run.printed_rates import PREFIX
 from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from analysis.run.stalls import stalled
@@ -41,6 +42,8 @@ SAME_DEVICE = 2
 WIDE_RANGE, NO_ESTIMATE = 3, 30
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
+# A log may print TFLOP/s in units of 2^40.
+TEBI = 2**40 / 1e12
 # A share of the peak that is shown of printed TFLOP/s.
 LEAST_OF_PEAK = 0.01
 # Steps whose times are so far apart are not near one median; fewer show nothing.
@@ -234,11 +237,12 @@ def _tflops(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
 
 def _printed_flops(run: Run) -> list[str]:
     """What the printed TFLOP/s are of, and their share of a known peak."""
-    peak = run.analysis.computation.peak
+    peak, median = run.analysis.computation.peak, run.printed[TFLOPS].median
     clauses = [tr("per device, printed by the log")]
+    if any(r.column == PREFIX + TFLOPS and r.scale == TEBI for r in run.log.format.labels.values()):
+        clauses = [tr("per device, printed by the log as {value} TiFLOP/s", value=three(median / TEBI))]
     if peak is None:
         return clauses
-    median = run.printed[TFLOPS].median
     if peak.range:
         low, high = (percent_of_peak(median / end) for end in reversed(peak.range))
         return [*clauses, tr("{low} to {high} of the peak", low=low, high=high)]
@@ -254,7 +258,9 @@ def _far_from_model(run: Run, tokens: float | None) -> list[str]:
     if abs(change) < FAR_FROM_MODEL or not tokens or not how.seq_length:
         return []
     flops = how.flops_per_sample(how.seq_length, NOTHING, real_model_formula()) or 0.0
-    return [tr("{value} by the real model's FLOPs", value=three(tokens * flops / how.seq_length / 1e12))]
+    text = msg("{value} by the real model's FLOPs without recomputation")
+    text = text if how.quoted.layers else msg("{value} by the real model's FLOPs")
+    return [tr(text, value=three(tokens * flops / how.seq_length / 1e12))]
 
 
 def _of_peak(share: str, peak: DevicePeak) -> str:

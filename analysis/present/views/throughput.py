@@ -48,7 +48,7 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
 
 
 def _whole_run_of_log(run: Run, ours: float) -> list[str]:
-    """The tokens/s that the log prints of the whole run, per device, where pauses make them other ones than ``ours``."""
+    """The tokens/s that the log prints of the whole run, per device, where pauses make them unlike ``ours``."""
     printed, devices = run.printed.get("tokens_per_second"), run.context.get("world_size")
     if printed is None or printed.covers != WHOLE or not devices:
         return []

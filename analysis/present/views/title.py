@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from analysis.model.shape import PREFERENCE
@@ -45,7 +46,9 @@ def _who(run: Run) -> list[str]:
 def _extent(run: Run) -> list[str]:
     title = run.title
     tokens = of_tokens(run, tr("{n} tokens", n=big(title.tokens))) if title.tokens else ""
-    when = _when(title, run.analysis.has_clock)
+    # Between two trainings lies time of neither.
+    several = run.analysis.has_clock and run.trainings > 1
+    when = _when(replace(title, seconds=None) if several else title, run.analysis.has_clock)
     facts = (_mixed(run) or ending_clause(run) or _how_far(run), tokens, when, _no_goodput(run))
     return [fact for fact in facts if fact]
 

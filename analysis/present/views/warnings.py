@@ -200,6 +200,11 @@ def _of_doubtful_peak(note: Note, run: Run) -> bool:
     return note.code == "number_type_assumed" and doubted
 
 
+def _of_no_flops(note: Note, run: Run) -> bool:
+    """Whether a note on what the formula ignores is of a run whose TFLOP/s are unknown."""
+    return note.code.startswith("formula_ignores_") and not _is_shown(run, TFLOPS)
+
+
 def _of_no_tokens(note: Note, run: Run) -> bool:
     """Whether a note on the length of samples is of a run of which no count of tokens is shown."""
     return note.code == "lengths_vary" and not _is_shown(run, TOKENS)
@@ -220,7 +225,7 @@ def own_notes(run: Run) -> list[Note]:
     """The warnings of which no other row of the first screen speaks, ranked."""
     named = NAMED_ELSEWHERE | broken_by(run.checks)
     ranked = (note for note in ranked_warnings(run) if note.code not in named)
-    unseen = (_of_no_rate, _of_no_peak, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
+    unseen = (_of_no_rate, _of_no_peak, _of_no_flops, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
     return [note for note in ranked if not any(is_of(note, run) for is_of in unseen)]
 
 
