@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Any, Literal
 
 import polars as pl
@@ -44,6 +46,8 @@ CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent
 COARSE_CLOCK = 0.01
 # Where a clock is 0: at the start of a process, or of each epoch.
 Zero = Literal["start", "epoch"]
+# A distance between two lines that is so many times the typical one is a pause.
+PAUSE = 5
 # Steps between two lines, in intervals, from which on lines between them are missing.
 MISSING = 10
 # Seconds between two lines of one run at most: beyond it one of the two clocks is another's.
@@ -305,8 +309,9 @@ def _ends(clock: Sequence[float], least: float) -> list[bool]:
     a row before a pause, which is not to be spread over the steps before it.
     """
     ends, begun, before = [True], clock[0], clock[0]
+    pause = max(least, PAUSE * median(now - then for then, now in pairwise(clock))) if len(clock) > 1 else least
     for now in clock[1:]:
-        if now - before >= least and not ends[-1]:
+        if now - before >= pause and not ends[-1]:
             begun = _end_before_pause(ends, before, begun, least)
         ends.append(not 0 <= now - begun < least)
         begun, before = (now if ends[-1] else begun), now

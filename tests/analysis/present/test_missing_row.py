@@ -58,7 +58,11 @@ def test_a_rate_that_is_shown_is_not_called_missing(tmp_path):
 
 def test_a_figure_that_the_log_prints_is_missing_as_computed(tmp_path):
     lines = [
-        megatron_line(step, pairs={"throughput per GPU (TFLOP/s/GPU)": "150.0"}).replace(" global batch size", " xx")
+        re.sub(
+            "global batch size|consumed samples",
+            "xx",
+            megatron_line(step, pairs={"throughput per GPU (TFLOP/s/GPU)": "150.0"}),
+        )
         for step in range(1, 31)
     ]
     shown = screen(tmp_path, "\n".join(lines) + "\n")
@@ -105,8 +109,8 @@ def test_lines_without_a_step_number_say_so(tmp_path):
 @pytest.mark.parametrize(
     ("share", "shown"),
     [
-        (1.001, "equal to {}'s published {} tokens/s/p, probably this run"),
-        (1.02, "102 % of {}'s published {} tokens/s/p"),
+        (1.001, "equal to {}'s published {} tokens/s/p, measured on {}, probably this run"),
+        (1.02, "102 % of {}'s published {} tokens/s/p, measured on {}"),
     ],
 )
 def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
@@ -115,7 +119,12 @@ def test_a_published_rate_that_is_probably_of_this_run_says_so(share, shown):
     expectations = SimpleNamespace(published=SimpleNamespace(matches=matches))
     run = SimpleNamespace(expectations=expectations, title=SimpleNamespace(device=None))
     screen_row = compared(run)
-    assert ", ".join(screen_row.clauses) == shown.format(row.publisher, three(row.tokens_per_second_per_device))
+    assert ", ".join(screen_row.clauses) == shown.format(
+        row.publisher, three(row.tokens_per_second_per_device), row.device.upper()
+    )
+    run.title.device = "910b"
+    assert "measured on" not in ", ".join(compared(run).clauses)
+    run.title.device = None
     matches[0] = Against(row, 0.02, ())
     assert compared(run) is None
 
