@@ -197,6 +197,23 @@ def test_several_trainings_are_the_first_warning(log, tmp_path):
     assert re.search(r"warnings \d+: 2 separate runs in one file: split it", shown)
 
 
+def test_the_time_between_two_trainings_is_of_neither(log, tmp_path):
+    assert "2026-03-01 08:00, 10 min 20 s" in screen(tmp_path)
+    later = [megatron_line(step, 1000.0, f"2026-03-02 08:10:{step:02}") + "\n" for step in range(1, 21)]
+    log.write_text(log.read_text() + "".join(later))
+    assert "2026-03-01 08:00 ·" in screen(tmp_path)
+
+
+def test_a_mean_alone_has_no_goodput_and_says_so(tmp_path):
+    dicts = (f"{{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': {n / 181:.2f}}}\n" for n in range(10, 181, 10))
+    end = "{'train_runtime': 1810.4, 'train_steps_per_second': 0.1, 'train_loss': 2.1, 'epoch': 1.0}\n"
+    head = "  Num examples = 1,448\n  Total optimization steps = 181\n"
+    (tmp_path / "worker_0.log").write_text(head + "".join(dicts) + end)
+    shown = screen(tmp_path)
+    assert "no goodput: the mean step time alone is known" in shown
+    assert "step time 10.0 s" in shown
+
+
 @pytest.mark.parametrize("sizes", [{"num_layers": 31}, {"num_layers": 31, "num_experts": 64, "hidden_size": 6144}])
 def test_every_flag_of_a_model_without_a_name_fits_on_the_screen(tmp_path, sizes):
     (tmp_path / "run.log").write_text("".join(f"{megatron_line(step)}\n" for step in range(1, 31)))

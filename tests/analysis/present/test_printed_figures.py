@@ -81,9 +81,58 @@ def test_a_formula_of_another_model_is_the_first_warning(tmp_path):
     assert re.search(r"warnings +\d+: TFLOP/s of another model: ascendspeed ignores compress_ratios;", found)
 
 
+def test_what_a_formula_ignores_is_silent_where_no_tflops_are_shown(tmp_path):
+    unknown = {name: value for name, value in SETTINGS.items() if name != "num_layers"}
+    lines = [f"{megatron_line(step)}\n" for step in range(1, 31)]
+    text = f"{arguments_dump(unknown | {'compress_ratios': '[4, 128]'})}\n" + "".join(lines)
+    assert "ascendspeed ignores" not in screen(tmp_path, text)
+
+
 @pytest.mark.parametrize(("given", "flags"), [((), "--hw"), (("--dtype", "bf16"), "--dtype, --hw")])
 def test_a_high_mfu_names_the_flag_of_a_number_type_given_by_hand(tmp_path, given, flags):
     text = titan([1_800 + step % 7 for step in range(60)])
     precision = "[titan] INFO - {'mixed_precision_param': 'bfloat16'}\n"
     shown = screen(tmp_path, precision + text.replace("tps: 1,80", "tps: 23,000,00"), *given)
     assert f"check {flags} and the sizes" in shown
+
+
+def mllog(seconds, fields, at):
+    text = ':::MLLOG {{"namespace": "", "time_ms": {}, "event_type": "POINT_IN_TIME", {}}}\n'
+    return text.format(
+        1_696_466_228_000 + round(1000 * seconds), fields + f', "metadata": {{"lineno": 1, "step": {at}}}'
+    )
+
+
+@pytest.mark.parametrize(("printed", "shown"), [(700_000.0, True), (1_000_000.0, False)])
+def test_a_rate_of_the_whole_run_is_shown_where_pauses_make_another_one_of_it(tmp_path, printed, shown):
+    """A batch of 2,048 samples of 2,048 tokens in 4 s on 8 devices: 131,072 tokens/s/p, or 1.05 M of all."""
+    head = [
+        mllog(0, f'"key": "{name}", "value": {value}', 0)
+        for name, value in (("global_batch_size", 2048), ("max_sequence_length", 2048))
+    ]
+    steps = [
+        mllog(4 * n, '"key": "tracked_stats", "value": {"train_step_timing": 4.0}', n * 2048 * 2048)
+        for n in range(1, 31)
+    ]
+    end = mllog(200, f'"key": "tracked_stats", "value": {{"throughput": {printed}}}', 0)
+    text = screen(tmp_path, "".join([*head, *steps, end]), "--world-size", "8")
+    of_whole = "the log prints 87,500 tokens/s/p for the whole run, pauses included"
+    assert (of_whole in text) == shown
+    assert "131,000 tokens/s/p" in text
+
+
+def test_tflops_in_units_of_two_to_the_40_show_both(tmp_path):
+    line = "[2024-08-01 00:00:0{n},000] [    INFO] - loss: 9.5, learning_rate: 1e-05, global_step: {n}, "
+    rates = "interval_runtime: 0.25, interval_hardware_tflops_per_device: 12.5, interval_steps_per_second: 4.0\n"
+    text = screen(tmp_path, "".join(line.format(n=n) + rates for n in range(1, 9)))
+    assert "13.7       per device, printed by the log as 12.5 TiFLOP/s" in text
+
+
+def test_the_real_model_beside_a_formula_with_recomputation_is_named_without(tmp_path):
+    settings = SETTINGS | {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
+    wide = {"swiglu": True, "ffn_hidden_size": 40_000}
+    for more, recomputed in ((settings, True), (SETTINGS | {"recompute_granularity": None}, False)):
+        lines = [megatron_line(step, 1000.0) for step in range(1, 31)]
+        text = screen(tmp_path, "\n".join([arguments_dump(more | wide), *lines]) + "\n")
+        assert "by the real model's FLOPs" in text
+        assert ("without recomputation" in text) == recomputed

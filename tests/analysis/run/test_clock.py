@@ -246,3 +246,14 @@ def test_goodput_lies_between_0_and_1_and_no_part_below_0_for_any_log(tmp_path_f
     shares = result.time_breakdown["share"].drop_nulls()
     assert shares.is_empty() or shares.sum() == pytest.approx(1)
     assert all(0 <= share <= 1 + 1e-9 for share in itertools.chain(shares))
+
+
+@pytest.mark.parametrize(("last_s", "doubted"), [(2, False), (0, True)])
+def test_a_clock_of_whole_seconds_may_be_2_s_short(tmp_path, last_s, doubted):
+    """Steps of 2 s whose stamps are each cut, or printed late."""
+    lines = [
+        megatron_line(step, 2000.0, f"{BEGIN + timedelta(seconds=s):%Y-%m-%d %H:%M:%S}")
+        for step, s in enumerate((0, 1, last_s), 1)
+    ]
+    result = analyze_text(tmp_path, "\n".join(lines) + "\n")
+    assert bool(of_code(result.notes, "clock_shorter_than_steps")) == doubted

@@ -54,3 +54,8 @@ def test_each_line_prints_the_length_of_a_curriculum(tmp_path, tokens, codes):
     run = analyze_logs([str(path)], RunOptions())
     assert run.tokens_per_second == pytest.approx(32 * 512 / 8)
     assert [note.code for note in run.notes if note.code in ("tokens_counted", "count_beyond_length")] == codes
+
+
+def test_a_few_tokens_are_exact_where_one_count_has_a_last_digit(tmp_path):
+    run = analyzed(tmp_path, lambda n: str(790 * n + n % 3))
+    assert run.tokens_per_second == pytest.approx(790 / 8, rel=0.01)

@@ -252,3 +252,23 @@ def test_the_tokens_of_a_ramp_are_those_of_the_samples_consumed(tmp_path):
     lines = [megatron_line(step, pairs=pairs) for (step, *_), pairs in zip(rows, shown, strict=True)]
     run = analyzed(tmp_path, WORLD, *lines, how=given(seq_length=1024))
     assert run.title.tokens == 896 * 1024
+
+
+def test_the_trainer_may_count_devices_that_share_a_sample(tmp_path):
+    """Sequence parallelism of 2: the Trainer multiplies the batch by all 4 devices, so that it is twice as large."""
+    how = given(world_size=4, global_batch_size=4, context_parallel_size=2)
+    summary = SUMMARY.replace("3.08", "12.32")
+    run = analyzed(tmp_path, *bars_with_a_redrawn_one(), summary, how=how)
+    assert note_of(run, "printed_rate_differs").fields["cause"].code == "model_parallel_counted"
+
+
+def test_the_launcher_of_deepspeed_ends_the_run(tmp_path):
+    stamp = "[2023-04-18 03:{:02}:{:02},000]"
+    lines = [
+        stamp.format(s // 60, s % 60)
+        + f" [INFO] [logging.py:96:log_dist] [Rank 0] step={n}, skipped=0, lr=[1e-05], mom=[0.9]"
+        for n, s in enumerate(range(0, 600, 10), 1)
+    ]
+    end = stamp.format(11, 0) + " [INFO] [launch.py:460:main] Process 7 exits successfully."
+    run = analyzed(tmp_path, *lines, end)
+    assert run.title.seconds == pytest.approx(660, abs=11)

@@ -92,3 +92,12 @@ def test_samples_of_short_epochs_may_not_fill_their_last_batch():
 def test_trainings_that_disagree_give_no_batch():
     two = pl.concat([summary("40.000", "10.000"), summary("80.000", "10.000", line=99)])
     assert sizes_of_rates(steps(step=[100]), known(), two) == {}
+
+
+@pytest.mark.parametrize(
+    ("done", "batch"), [([0, None, 16, 24, 32], 8), ([0, 8, 16, 40, 70], None), ([None, None, 8, None, 24], None)]
+)
+def test_the_samples_consumed_give_the_batch(done, batch):
+    rows = steps(step=[0, 1, 2, 3, 4], consumed_samples=done)
+    assert sizes(rows) == ({"global_batch_size": batch} if batch else {})
+    assert sizes(rows, global_batch_size=4) == {}

@@ -229,3 +229,26 @@ def test_the_clock_across_missing_lines_is_no_time_of_a_step() -> None:
     read = log(step=[10, 20, 30, 40, 5000, 5010, 5020], timestamp=stamped(*seconds))
     ten = [pytest.approx(800)]
     assert times(read) == [None, *3 * ten, None, *2 * ten]
+
+
+def test_a_pause_is_not_spread_over_the_steps_before_it() -> None:
+    paused = [0, *range(2, 48, 2), 91, *range(93, 115, 2)]
+    read = log(step=list(range(1, len(paused) + 1)), timestamp=stamped(*paused))
+    found = times(read)
+    assert found is not None
+    # 12 steps of 2 s, then 11, and a pause of 45 s in one step alone
+    assert found[1:24] == [pytest.approx(2000)] * 23
+    assert found[24] == pytest.approx(45_000)
+
+
+def test_steps_that_are_all_as_long_as_a_span_have_no_pause() -> None:
+    read = log(step=[1, 2, 3, 4, 5], timestamp=stamped(0, 19, 56, 75, 112))
+    assert times(read) == [None, *[pytest.approx(28_000)] * 4]
+
+
+@pytest.mark.parametrize(("seconds", "ms"), [(1810.0, 10_000), (1320.0, 7292.8), (900.0, 10_000)])
+def test_the_rate_of_a_training_is_that_of_its_steps_over_its_time(seconds: float, ms: float) -> None:
+    """0.1 steps/s can be 0.05 to 0.15; a time that gives another rate is of other steps."""
+    columns = {"logged_steps_per_second": [0.1, 0.1], "training_seconds": [seconds] * 2, "train_steps": [181, 181]}
+    read = log("hf-trainer", step=[90, 180], **columns)
+    assert times(read, covers="run") == [pytest.approx(ms, rel=1e-3)] * 2

@@ -554,3 +554,52 @@ def test_a_run_that_completed_counts_the_attempts_before_it(tmp_path):
 )
 def test_a_line_of_a_notebook_is_quoted_without_its_escapes(stored, shown):
     assert quoted(stored, "Error") == shown
+
+
+def test_losses_of_an_actor_that_are_lost_are_the_cause_of_a_torn_traceback(tmp_path):
+    step = "epoch: 0|step: {n}|act_loss: {loss}|cri_loss: {loss}|unsuper_loss: 0.0\n"
+    lines = [step.format(n=n, loss="0.5" if n < 3 else "inf") for n in range(1, 6)]
+    torn = 'Traceback (most recent call last):\n  File "main.py", line 534, in <module>\n    main(args, device)\n'
+    (tmp_path / "run.log").write_text("".join(lines) + torn)
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.state, ending.family, ending.line) == ("failed", "numerics", 3)
+
+
+@pytest.mark.parametrize(("loss", "lost"), [("nan", True), ("0.7", False)])
+def test_a_completed_run_with_lost_losses_says_so(tmp_path, loss, lost):
+    lines = [f"{{'eval_loss': {loss}, 'eval_runtime': 1.25, 'epoch': 0.{n}}}\n" for n in range(1, 9)]
+    end = "{'train_runtime': 30.5, 'train_samples_per_second': 8.4, 'train_steps_per_second': 0.5, 'train_loss': 0.0}\n"
+    (tmp_path / "run.log").write_text("".join(lines) + end + f"  eval_loss  =  {loss}\n")
+    done = run_logparse("diagnose", "run.log", cwd=tmp_path)
+    assert done.stdout.startswith("completed; but the last losses are not finite" if lost else "completed")
+    assert ("values" in done.stdout) == lost
+
+
+def test_losses_of_evaluations_alone_are_no_cause_of_an_end(tmp_path):
+    (tmp_path / "run.log").write_text("epoch 0, step 1, loss: 0.5\nepoch 0, step 2, loss: 0.4\nval_loss: nan\n")
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.state, ending.family, ending.evidence) == ("cut_off", "unknown", ())
+
+
+def test_a_stamp_with_a_colon_is_before_the_rank(tmp_path):
+    line = "2021-03-10T13:22:37.483Z: [1,2]<stderr>:OSError: cannot identify image file 'a.JPEG'\n"
+    (tmp_path / "run.log").write_text(line)
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.family, ending.rank) == ("data", 2)
+
+
+def test_advice_within_an_exception_does_not_hide_it(tmp_path):
+    line = "ValueError: The file a.yaml had unknown keys (['tp_size']), please try upgrading or remove these keys.\n"
+    (tmp_path / "run.log").write_text(line)
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.family, ending.detail, ending.figures) == ("arguments", "keys_unknown", {"names": "tp_size"})
+
+
+def test_a_failed_assertion_beats_the_abort_it_causes(tmp_path):
+    lines = (
+        "train: src/loader.h:186: void init(Loader*, int): Assertion `tokens >= batch * length + 1' failed.\n"
+        "[n7:1] Signal: Aborted (6)\n"
+    )
+    (tmp_path / "run.log").write_text(lines)
+    ending = diagnose_run([str(tmp_path / "run.log")])
+    assert (ending.family, ending.line, ending.detail) == ("crash", 1, "check_failed")
