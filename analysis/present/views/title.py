@@ -58,6 +58,9 @@ def _no_goodput(run: Run) -> str:
     if run.steps.is_empty():
         return ""
     untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
+    one_mean = any(note.code == "time_by_rate_of_run" for note in run.notes)
+    if one_mean and (run.title.seconds or 0.0) >= SHORTEST_SECONDS:
+        return tr("no goodput: the mean step time alone is known")
     if run.has_few_steps if untimed else run.short:
         if untimed or run.has_few_counted:
             lines = msg("short log, under {n} counted lines: no goodput")
@@ -70,8 +73,6 @@ def _no_goodput(run: Run) -> str:
         return tr("no goodput of {n} separate trainings", n=several)
     if is_withheld(run.checks, GOODPUT) and not run.analysis.streams:
         return tr("no goodput: figures contradict each other")
-    if any(note.code == "time_by_rate_of_run" for note in run.notes):
-        return tr("no goodput: the mean step time alone is known")
     return tr("no goodput without step times") if untimed else ""
 
 
