@@ -48,7 +48,11 @@ def _before(name: str) -> pl.Expr:
 
 
 def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
-    """A note where the samples consumed contradict the batch on most rows, outside a ramp."""
+    """A note where the samples consumed contradict the batch on most rows, outside a ramp, or an epoch has fewer."""
+    beyond = steps.filter(pl.col("epoch_samples") < pl.col("global_batch_size"))
+    if len(beyond):
+        samples, batch = beyond.select("epoch_samples", "global_batch_size").row(0)
+        yield warning("batch_beyond_epoch", samples=samples, batch=batch)
     steady = steps.select(
         "source",
         "line_number",

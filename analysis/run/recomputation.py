@@ -32,7 +32,10 @@ def read_recomputation(context: RunContext) -> Recomputed | None:
         return Recomputed.exactly(NOTHING)
     selected = _selected(context)
     if recompute == "selective" and whole is None:
-        return selected or Recomputed.exactly(CORE)
+        # A scheme of the framework's own, as torchtitan's, selects layers or operators.
+        own = context.get("recompute_scheme") is not None
+        other = Recomputed(NOTHING, EVERYTHING, _setting_of_layers(context)) if own else Recomputed.exactly(CORE)
+        return selected or other
     layers = context.get("num_layers")
     if whole is None and _all_layers(context):
         return Recomputed.exactly(EVERYTHING)

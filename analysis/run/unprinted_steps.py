@@ -28,9 +28,13 @@ SAVES = ("save starts", "save ends")
 
 
 def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> float:
-    """Seconds of the steps from the last of ``before`` to ``begun_after``, at most those that there is ``room`` for."""
+    """Seconds of the steps from the last of ``before`` to ``begun_after``, at most those that there is ``room`` for.
+
+    They take as long as those with the last batch.
+    """
     steps = begun_after - int(before["step"][-1])
-    typical = before.filter("counted")["step_time_ms"].median()
+    of_batch = pl.col("global_batch_size").eq_missing(pl.col("global_batch_size").last())
+    typical = before.filter("counted").filter(of_batch)["step_time_ms"].median()
     if steps <= 0 or not isinstance(typical, float):
         return 0.0
     return min(steps * typical / 1000, max(room, 0.0))

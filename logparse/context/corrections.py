@@ -44,6 +44,8 @@ MEANS_SINCE_START = {
     "mindspeed-mm-ocr": MeanSinceStart(0, 0.005, resumed=True),
     "libai": MeanSinceStart(1, 0.05, resumed=False),
 }
+# Distances between lines that show what a step consumes.
+FEWEST_COUNTS = 2
 # A difference that rounding leaves more open is no better than the mean.
 COARSE_DIFFERENCE = 0.02
 
@@ -263,6 +265,17 @@ def without_placeholder_mfu(_: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataF
     return steps.with_columns(logged_mfu=pl.lit(None, pl.Float64)), info("mfu_placeholder")
 
 
+def count_from_one(_log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """A trainer that numbers its steps from 0 has done one more at each line, as the samples consumed show: LiBai."""
+    rows = steps.select("step", done=pl.col("consumed_samples")).drop_nulls().unique(maintain_order=True)
+    per_step = (rows["done"].diff() / rows["step"].diff()).drop_nulls()
+    if len(per_step) < FEWEST_COUNTS or per_step.n_unique() != 1 or not per_step[0] > 0:
+        return steps, None
+    if not ((rows["step"] + 1) * per_step[0] == rows["done"]).all():
+        return steps, None
+    return steps.with_columns(pl.col("step") + 1), info("counted_from_zero")
+
+
 CORRECTIONS: tuple[Correction, ...] = (
     take_skips_apart,
     divide_sink_time,
@@ -274,4 +287,6 @@ CORRECTIONS: tuple[Correction, ...] = (
     divide_by_printed_steps,
     divide_update_time,
     without_placeholder_mfu,
+    # The others know how a trainer numbers its steps.
+    count_from_one,
 )

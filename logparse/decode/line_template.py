@@ -234,6 +234,8 @@ def _layout(stamp: str) -> str:
 def _date_layout(date: str) -> str:
     """How to read a date and what separates it from the time."""
     if len(date) > len("07/05 "):
+        if date[2] == "/":
+            return f"%m/%d/%Y{date[10:]}"
         return f"%Y{date[4]}%m{date[7]}%d{date[10:]}"
     return regex.sub(r"^[0-9]{2}(\D?)[0-9]{2}", r"%m\1%d", date)
 

@@ -164,7 +164,9 @@ def finite(value: pl.Expr) -> pl.Expr:
 def clock(text: pl.Expr) -> pl.Expr:
     """The last time stamp of a text, whatever the logger's layout around it; else one without a year in front."""
     stamp = text.str.extract(rf"^.*({TIMESTAMP})", 1)
-    date = stamp.str.replace(r"^(\d{4})[-/]?(\d\d)[-/]?(\d\d).", "${1}-${2}-${3} ")
+    date = stamp.str.replace(r"^(\d\d)/(\d\d)/(\d{4}) ", "${3}-${1}-${2} ").str.replace(
+        r"^(\d{4})[-/]?(\d\d)[-/]?(\d\d).", "${1}-${2}-${3} "
+    )
     yearless = text.str.extract(rf"^{BEFORE_YEARLESS}({YEARLESS})", 1).str.replace(r"^(\d\d)[-/]?(\d\d)", "${1}-${2}")
     dated, undated = (
         moment(one.str.replace(",", ".", literal=True), layout)

@@ -15,6 +15,9 @@ from logparse.failures.scan import Hit
 
 # Signatures of lines that need not be about the same failure.
 _DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
+# From so many times on a message is printed by several processes, if it is of the program and not of a device.
+SEVERAL = 3
+_OF_PROGRAMS = frozenset(("exception", "arguments", "file", "data", "checkpoint"))
 # Lines in which a launcher names the rank that ended first.
 NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica", "exit.lightning"))
 
@@ -117,12 +120,35 @@ def ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
     return tuple(sorted({hit.rank for hit in hits if hit.rank is not None and same_message(hit, cause)}))
 
 
+def ranks_of_report(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
+    """The ranks that torchrun reports with the signal that is the ``cause``, where they are several."""
+    if cause.code is None or cause.code >= 0 or cause.meaning.signature != "exit.torchrun":
+        return ()
+    ranks, rank = set(), None
+    for hit in hits:
+        if hit.meaning.signature == "context.block":
+            rank = hit.rank if hit.rank is not None else rank
+            if hit.code == cause.code and rank is not None:
+                ranks.add(rank)
+    return tuple(sorted(ranks)) if len(ranks) > 1 else ()
+
+
+def hosts_without_rank(cause: Hit, hits: Sequence[Hit]) -> tuple[str, ...]:
+    """The hosts that print the cause, where they are several and no line has a rank."""
+    same = [hit for hit in hits if same_message(hit, cause)]
+    hosts = {hit.host for hit in same if hit.host is not None}
+    return tuple(sorted(hosts)) if len(hosts) > 1 and all(hit.rank is None for hit in same) else ()
+
+
 def count_unnamed(cause: Hit, hits: Sequence[Hit]) -> int:
     """How many processes print the cause without their rank, as far as torchrun's reports of several nodes show it."""
     if cause.rank is not None or cause.role != "root":
         return 0
     reports = sum(hit.meaning.signature == "exit.block" for hit in hits)
-    return min(reports, sum(hit.rank is None and same_message(hit, cause) for hit in hits))
+    same = sum(hit.rank is None and same_message(hit, cause) for hit in hits)
+    # One process prints its exception twice at most: as it logs and as it raises it.
+    every = reports and same >= SEVERAL and cause.family in _OF_PROGRAMS
+    return same if every else min(reports, same)
 
 
 def hosts_with(cause: Hit, hits: Sequence[Hit]) -> set[str | None]:

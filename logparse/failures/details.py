@@ -16,6 +16,8 @@ from logparse.masking import mask_text
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # How Python prints a frame of a traceback.
 _FRAME = 'File "'
+# The detail that is a frame of one's own code, and how its figures are named next to those of another detail.
+FRAME, AT = "raised_at", "at_"
 # The share of a device's memory that is another process's if nothing accounts for it.
 ROOM = 0.2
 
@@ -30,6 +32,7 @@ class DetailPattern:
     sample: tuple[str, ...]
     below: bool = False
     above: bool = False
+    frames: bool = False
     others: bool = False
     innermost: bool = False
     complete: bool = False
@@ -56,21 +59,39 @@ def detail_patterns() -> tuple[DetailPattern, ...]:
 
 
 def detail_of(
-    remedy: str, text: str, below: str = "", above: str = "", wrapped: Sequence[str] = ()
+    remedy: str, text: str, below: str = "", above: str = "", frames: str = "", wrapped: Sequence[str] = ()
 ) -> tuple[str, dict[str, str]] | None:
     """The code and the figures of the first entry for ``remedy`` that fits ``text``, or the lines around it.
 
-    ``wrapped`` are what the text may be if a terminal wrapped it.
+    ``frames`` are the lines of the traceback above, more of them than ``above``. ``wrapped`` are what the text may be
+    if a terminal wrapped it.
     """
     for entry in detail_patterns():
         if remedy not in entry.remedies:
             continue
-        texts = [f"{text}\n{below}" if entry.below else text, *([above] if entry.above else []), *wrapped]
+        texts = [
+            f"{text}\n{below}" if entry.below else text,
+            *([above] if entry.above else []),
+            *([frames] if entry.frames else []),
+            *wrapped,
+        ]
         match = next((match for one in texts if (match := entry.compiled.search(one))), None)
         if match and entry.counts(match):
             found = {name: value for name, value in match.groupdict().items() if value}
             return entry.code, {figure_name(name): _figure(name, value) for name, value in found.items()}
     return None
+
+
+def with_frame(code: str, figures: dict[str, str], remedy: str, frames: str) -> dict[str, str]:
+    """``figures`` of the detail ``code`` with the one of ``frames`` that is of one's own code, as ``at_path`` etc.
+
+    None is added where the words of the detail say the whole next step, or name a frame themselves.
+    """
+    frame = next(entry for entry in detail_patterns() if entry.code == FRAME)
+    match = frame.compiled.search(frames)
+    if match is None or "path" in figures or remedy not in frame.remedies or code in complete_details():
+        return figures
+    return figures | {f"{AT}{name}": mask_text(value) for name, value in match.groupdict().items()}
 
 
 def _leaves_room(match: regex.Match[str]) -> bool:

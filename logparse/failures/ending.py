@@ -18,6 +18,8 @@ from logparse.failures.attribution import (
     attributed,
     count_unnamed,
     hosts_with,
+    hosts_without_rank,
+    ranks_of_report,
     ranks_with,
     same_message,
     words_of,
@@ -28,7 +30,7 @@ from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
-from logparse.failures.scan import OF_WHOLE_JOBS, Hit, is_of_job, quoted
+from logparse.failures.scan import OF_WHOLE_JOBS, PROCESS, Hit, is_of_job, quoted
 from logparse.failures.signatures import JUDGED, LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
@@ -116,9 +118,10 @@ class Ending:
     without a failure the last values if they are not finite.
 
     ``remedy`` and ``collect`` are codes: what to try, and which other log holds the cause. ``same_on`` ranks print the
-    cause, the ``same_ranks``. ``suspects`` are ranks that may have stopped or slowed the others, out of
-    ``ranks_compared``; ``bound`` says whether the ranks wait for data, for ``data_share`` of a step. ``peer`` is the
-    other end of a link. ``attempts`` are the first and the last of ``attempts_in_log``.
+    cause, the ``same_ranks``; where no line has a rank, several ``same_hosts`` do. ``process`` is that of Ray.
+    ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says whether
+    the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are the
+    first and the last of ``attempts_in_log``.
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
@@ -153,6 +156,8 @@ class Ending:
     detail: str | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
     same_ranks: tuple[int, ...] = ()
+    same_hosts: tuple[str, ...] = ()
+    process: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -389,7 +394,9 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):
         return replace(_with_error_file(_without_failure(progress, ends), last.hits), attempts=attempts)
     ending = _failed(last, state, cause, progress)
-    if _only_loaded(cause, progress):
+    # The steps of a run that completed before it in the same file are not its own.
+    of_another = not last.stepped and any(how == "completed" for how, _ in judged)
+    if of_another or _only_loaded(cause, progress):
         ending = replace(ending, step=None, planned_steps=None)
     if cause.role not in ("root", "explains"):
         ending = _with_error_file(_with_novel_lines(ending, last, cause, ends), last.hits)
@@ -495,6 +502,10 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     if is_of_job(cause):
         rank, local = None, None
     same_ranks = ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
+    same_ranks = same_ranks or ranks_of_report(cause, part.hits)
+    same_hosts = () if same_ranks or rank is not None else hosts_without_rank(cause, part.hits)
+    if same_hosts:
+        host = None
     if len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1:
         host = None
     unnamed = count_unnamed(cause, part.hits)
@@ -519,6 +530,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         evidence,
         same_on=max(len(same_ranks), unnamed),
         same_ranks=same_ranks,
+        same_hosts=same_hosts,
+        process=cause.fields.get(PROCESS),
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
         peer=cause.fields.get("peer"),
         detail=cause.detail,
@@ -599,7 +612,7 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)
         ending = replace(ending, evidence=(*ending.evidence, *_novel(ends, torn[0], torn[1], since)))
-    return _with_line(ending, "numerics", "supported", LOST_VALUES, *lost) if cut and lost else ending
+    return _with_line(ending, "numerics", "supported", LOST_VALUES, *lost) if (cut or torn) and lost else ending
 
 
 def _with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:

@@ -15,8 +15,10 @@ _VALUE = regex.compile(
 )
 _EVALUATIONS = ("eval", "val", "test")
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
-# DeepSpeed's loss scale after so many overflows that every gradient is multiplied by 0.
-_NO_SCALE = regex.compile(r"OVERFLOW!.{0,80}reducing to 0(?![.\d])")
+# A loss scale after so many overflows that every gradient is multiplied by 0, or by next to nothing.
+_NO_SCALE = regex.compile(
+    r"(?i)OVERFLOW!.{0,80}reducing to 0(?![.\d])|overflow.{0,80}loss scale to:? (?:0\.000\d+|[\d.]+e-\d+)"
+)
 # The last lines of a log, in which a logged error is a failure, and a traceback is looked for.
 LAST_LINES = 30
 # Python's lines above an exception, and an exception.

@@ -161,11 +161,18 @@ def _may_displace(root: Hit, first: Hit) -> bool:
     """A rank that raised another exception first did not wait for what it printed later."""
     if root.family in _SCHEDULED:
         return first.family in _STOPPED
+    if _is_cancelled(root):
+        return first.family == "signal"
     return root.rank is None or root.rank != first.rank
 
 
+def _is_cancelled(root: Hit) -> bool:
+    """Whether the scheduler says that a job was cancelled: the signal that its processes print is how."""
+    return root.meaning.signature == _ENDED_BY_SLURM
+
+
 def _weight(root: Hit) -> int:
-    return 1 if root.family in _SCHEDULED else _WEIGHT.get(root.family, _OTHERS)
+    return 1 if root.family in _SCHEDULED or _is_cancelled(root) else _WEIGHT.get(root.family, _OTHERS)
 
 
 def _follows(root: Hit, explains: Hit) -> bool:

@@ -9,18 +9,22 @@ from datetime import datetime
 import regex
 
 # srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]", "[rank: 3]"; Primus "[rank-3/8]"; Ray
-# "(WorkerDict pid=7, ip=10.0.0.1)"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl
-# "[pod/job-worker-3/main]" and --timestamps; nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]", but not F, which
-# is fatal; NCCL "node7:4242:4300 [0] "; pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ", Kaggle
-# "705.1s 1504 ", "rank 3: ", "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only
-# a line of a rank follows.
-_FOLLOWS = r"(?=\[|Traceback|  File|File \"|(?:\w+\.)*\w+(?:Error|Exception)\b|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d)"
+# "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; Open MPI "[1,3]<stderr>:", Horovod
+# "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and --timestamps; nemo-run "job/3 "; glog
+# "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; pdsh "node7: " and
+# "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ", "local_rank=3 ", "global rank 3: ",
+# "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows.
+_FOLLOWS = (
+    r"(?=\[|Traceback|  File|File \"|(?:\w+\.)*\w+(?:Error|Exception)\b|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d"
+    r"|/\S*python[\d.]*: )"
+)
 _PREFIX = regex.compile(
     r"\s*(?:\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[default(?P<local>\d+)\]:"
     r"|(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>: ?"
     r"|\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? "
     r"|\d+\.\d+s[\t ]+\d+[\t ]+"
-    r"|(?P<task>\d+): ?(?=\D)|\((?:\w+ )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)|[\w-]+/\d+ (?=\[)"
+    r"|(?P<task>\d+): ?(?=\D)|[\w-]+/\d+ (?=\[)"
+    r"|\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)"
     r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
     r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
     r"|\[?20\d\d[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
@@ -28,7 +32,9 @@ _PREFIX = regex.compile(
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
     r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS + r"|"
-    r"(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3})(?:: +| +\| )" + _FOLLOWS + r")"
+    r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?:: +| +\| )"
+    + _FOLLOWS
+    + r")"
 )
 _RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
 _STAMP = regex.compile(

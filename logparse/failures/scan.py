@@ -9,15 +9,15 @@ from functools import cache
 import polars as pl
 import regex
 
-from logparse.failures.details import detail_of
+from logparse.failures.details import detail_of, with_frame
 from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes, without_notebook
-from logparse.failures.signatures import JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
+from logparse.failures.signatures import DATA_CODE, JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_text
 
 # Characters of a line that is quoted, and at each end of a long line in which signs of a failure are looked for.
-LONGEST_QUOTE, LONGEST_END = 160, 4096
+LONGEST_QUOTE, LONGEST_END = 240, 4096
 # Lines of a block that are read; of more, as where every step warns, the first and the last half.
 MOST_LINES = 4000
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
@@ -25,7 +25,10 @@ BARE, FAR = "AssertionError", 20
 # The type of an exception at the end of what its signature matches.
 _KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
-_HEADING = regex.compile(r"(?:Error|Exception)(?:: Graph execution error)?:\s*$|\(look up to see its traceback\):\s*$")
+_HEADING = regex.compile(
+    r"(?:Error|Exception)(?:: (?:Graph execution error|Critical error when building pipeline))?:\s*$"
+    r"|\(look up to see its traceback\):\s*$"
+)
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
 _TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
@@ -36,6 +39,8 @@ _CARRIES = regex.compile(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
     r"|failed to import on the worker|CheckpointException ranks:"
 )
+# Exceptions that a program raises by what it does with its own values.
+_OF_CODE = regex.compile(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal)Error\b")
 # Roles of what such an exception may carry.
 CARRIED = ("root", "consequence")
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
@@ -46,8 +51,8 @@ _VAGUE = frozenset(
 )
 # Families of what ends a whole job, and the signature of what one process of it prints that is interrupted.
 OF_WHOLE_JOBS, _INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
-# Lines above a cause that may say what it is about.
-LINES_ABOVE = 12
+# Lines above a cause that may say what it is about, and those with the frames of its traceback.
+LINES_ABOVE, LINES_OF_FRAMES = 12, 60
 # torch.multiprocessing.spawn and Ray name the process above its traceback.
 _SPAWNED = ("context.spawn", "context.ray_call")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
@@ -62,7 +67,9 @@ _OWN_RANK = regex.compile(
 # Ray names the worker before what it prints.
 _OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 # Ray names the process that raised an exception; lines below, its driver prints the exception.
-_RAISED_AT = regex.compile(r"\bray::.{0,200}?\(pid=\d+, ip=(?P<host>[\w.:-]+)")
+_RAISED_AT = regex.compile(r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)")
+# The field of a hit with the process of Ray that raised it, and what that was called for.
+PROCESS = "process"
 # DDP prints the rank below its exception; lines between them, at most.
 BELOW_DDP = 6
 # torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
@@ -197,10 +204,12 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
         return hit
     text, below = message_at(block, hit.line, width)
     at = hit.line - block.first
-    above = " ".join(block.texts[max(0, at - LINES_ABOVE) : at])
+    above, frames = (_ends_of(" ".join(block.texts[max(0, at - n) : at])) for n in (LINES_ABOVE, LINES_OF_FRAMES))
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
-    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), _ends_of(above), wrapped)
-    return replace(hit, detail=found[0], figures=found[1]) if found else hit
+    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped)
+    if found is None:
+        return hit
+    return replace(hit, detail=found[0], figures=with_frame(*found, hit.meaning.remedy, frames))
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
@@ -267,7 +276,7 @@ def _hit(
     code = exit_code(groups.get("code"), groups.get("sig"))
     # A logger puts its rank anywhere before what it says.
     torn = rank_before(text, len(text) if signature.role == "error" else max(0, text.find(match[0])))
-    own = _OWN_RANK.search(message)
+    own, process = _OWN_RANK.search(message), _RAISED_AT.search(message)
     rank = groups.get("rank") or groups.get("task") or (own["rank"] if own and len(own["rank"]) < NO_RANK else None)
     return Hit(
         source,
@@ -276,20 +285,15 @@ def _hit(
         meaning_of(signature, code, _message_of(message, match)),
         rank=_first_number(torn, line.rank, rank),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
-        host=groups.get("host") or _raised_at(message) or line.host,
+        host=groups.get("host") or (process["host"] if process else line.host),
         code=code,
         clock=clock_of(text),
         absent=tuple(
             int(number) for number in regex.findall(r"\d+", groups.get("absent", "")) if len(number) < NO_RANK
         ),
-        fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES},
+        fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES}
+        | ({PROCESS: f"{process['call']}(), pid {process['pid']}"} if process else {}),
     )
-
-
-def _raised_at(message: str) -> str | None:
-    """The address of the process of Ray that raised what ``message`` carries; None where it names none."""
-    match = _RAISED_AT.search(message)
-    return match["host"] if match else None
 
 
 def _message_of(message: str, match: regex.Match[str]) -> str:
@@ -340,7 +344,9 @@ def is_of_job(hit: Hit) -> bool:
 def _in_process(hit: Hit, above: Hit) -> Hit:
     if hit.rank is not None or hit.local_rank is not None:
         return hit
-    return replace(hit, rank=above.rank, local_rank=above.local_rank, host=hit.host or above.host)
+    process = {PROCESS: above.fields[PROCESS]} if PROCESS in above.fields else {}
+    fields = {**hit.fields, **process}
+    return replace(hit, rank=above.rank, local_rank=above.local_rank, host=hit.host or above.host, fields=fields)
 
 
 def _with_rank_of_ddp(hits: Sequence[Hit]) -> list[Hit]:
@@ -422,7 +428,9 @@ def _with_context(hit: Hit, before: Sequence[Hit]) -> Hit:
     if not about or not _may_be_about(named.meaning, about[-1]):
         return named
     frame = about[-1]
-    meaning = replace(named.meaning, family=frame.family, grade=frame.grade, remedy=frame.remedy)
+    # What reads the data raises it: the data themselves may be as they should.
+    remedy = DATA_CODE if frame.family == "data" and _OF_CODE.search(named.text) else frame.remedy
+    meaning = replace(named.meaning, family=frame.family, grade=frame.grade, remedy=remedy)
     return replace(named, meaning=meaning)
 
 

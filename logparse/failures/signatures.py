@@ -142,6 +142,8 @@ def families() -> tuple[str, ...]:
 
 # Remedies of last lines that no signature knows: a log that ends inside a traceback, or whose values are not finite.
 TORN_TRACEBACK, LOST_VALUES = "torn_traceback", "lost_values"
+# That of an exception of the code that reads the data.
+DATA_CODE = "data_code"
 
 
 @cache
@@ -151,7 +153,7 @@ def remedies() -> tuple[str, ...]:
     by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
     frames = [signature.remedy for signature in signatures() if signature.role == "context" and signature.remedy]
     general = [entry.remedy or entry.family for entry in general_words()]
-    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES)))
+    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES, DATA_CODE)))
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:

@@ -21,8 +21,11 @@ from typing import Literal
 ABSENT, PRESENT = "(?!)", ".+"
 NUMBER = r"(?:[-+]?(?:[0-9][0-9,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?(?i:nan|infinity|inf))"
 # The year comes first, with any separator: 2026-03-01 08:00:00,123, 2026/03/01 08:00:00, 2026-03-01,08:00:00; Primus
-# prints none: 20260301 08:00:00.
-TIMESTAMP = r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6}[ -])[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
+# prints none: 20260301 08:00:00. Nanotron and scripts of Hugging Face print the month first: 03/01/2026 08:00:00.
+TIMESTAMP = (
+    r"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T,]|\b20[0-9]{6}[ -]|\b(?:0[1-9]|1[0-2])/[0-3][0-9]/20[0-9]{2} )"
+    r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
+)
 
 # What may be in front of a stamp without a year, which counts only at the beginning of a line: elsewhere ``03/10 00:01:23``
 # can be an epoch and its time. Ray's ``(Worker pid=7)``, ``[rank0]:``, Slurm's ``3:``, a level, a bracket, glog's letter.

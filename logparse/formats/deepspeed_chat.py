@@ -10,7 +10,7 @@ deepspeedai/DeepSpeed, deepspeed/runtime/hybrid_engine.py, eval.
 """
 
 from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
-from logparse.formats._deepspeed import BLOCKS, CHOICES, RECORDS, SENTENCES
+from logparse.formats._deepspeed import BLOCKS, CHOICES, RECORDS, SENTENCES, SKIPPED_UPDATE, SKIPPED_UPDATES
 
 _HYBRID, _PRINTED = "|E2E latency=", "End-to-End => Latency: "
 _ACTOR = "--actor_model_name_or_path"
@@ -31,6 +31,8 @@ FORMAT = LogFormat(
     required=("step_in_epoch",),
     first_epoch=0,
     companions=(
+        # Of the actor or of the critic.
+        SKIPPED_UPDATES,
         Companion(_HYBRID, rf"\|E2E latency={_TIME} (?:.*\|CurSamplesPerSec={_RATE})?"),
         # With another data set for language modelling, its size of the batch is always 2, which the rate is made of.
         Companion(_PRINTED, rf"{_PRINTED}{_TIME}(?:.*, Samples/sec: {_RATE}, .*Batch Size: (?:[013-9]|\d\d+),)?"),
@@ -72,7 +74,7 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
-            "epoch: 0|step: 3|ppo_ep: 1|act_loss: 0.3125|cri_loss: 0.205|unsuper_loss: 0.0\n"
+            SKIPPED_UPDATE + "epoch: 0|step: 3|ppo_ep: 1|act_loss: 0.3125|cri_loss: 0.205|unsuper_loss: 0.0\n"
             "average reward score: 0.25\n"
             "|E2E latency=3.87s |Gather latency=0.00s (0.00%) |Generate time=2.52s (65.07%) |Training time=1.12s (28.87%) "
             "|Others=0.23 (6.06%)|CurSamplesPerSec=16.55 |AvgSamplesPerSec=13.13",
@@ -80,6 +82,7 @@ FORMAT = LogFormat(
                 "epoch": 0,
                 "step_in_epoch": 3,
                 "step": 3,
+                "skipped_iterations": 1,
                 "loss": 0.3125,
                 "logged_seconds_per_step": 3.87,
                 "logged_samples_per_second": 16.55,

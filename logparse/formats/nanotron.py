@@ -83,6 +83,7 @@ FORMAT = LogFormat(
             "global_batch_size: 64 | lm_loss: 2.38 | lr: 1e-05 | model_tflops_per_gpu: 38.3 | "
             "hardware_tflops_per_gpu: 38.3 | grad_norm: 1.25",
             {
+                "timestamp": "2025-10-17T16:31:56",
                 "step": 327281,
                 "train_steps": 378950,
                 "elapsed_time_per_iteration_ms": 11500.0,
@@ -101,6 +102,7 @@ FORMAT = LogFormat(
             "global_batch_size: 2.1M | lm_loss: 10.6 | lr: 0.0003 | model_tflops_per_gpu: 310 | grad_norm: 1.21 | "
             "cuda_memory_allocated: 75.2M | cuda_max_memory_reserved: 54.7G | eta: 0:03:25",
             {
+                "timestamp": "2026-03-02T10:00:00",
                 "step": 1,
                 "train_steps": 500,
                 "consumed_tokens": 512,

@@ -46,6 +46,7 @@ FORMAT = LogFormat(
             r"Total optimization steps = (?P<train_steps>[\d,]+)(?:\.0+)?\s*$",
             belongs_to="banner",
         ),
+        Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="banner"),
     ),
     records=(
         Record("evaluations", "eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
@@ -91,6 +92,7 @@ FORMAT = LogFormat(
     ),
     samples=(
         Sample(
+            "[2022-08-31 14:25:42,866] [    INFO] -   Num examples = 2,560\n"
             "[2022-08-31 14:25:42,867] [    INFO] -   Total optimization steps = 3100.0\n"
             "[2023-04-13 22:24:50,556] [    INFO] - loss: 1.45257711, learning_rate: 5e-06, global_step: 10, "
             "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.25",
@@ -98,6 +100,7 @@ FORMAT = LogFormat(
                 "timestamp": "2023-04-13T22:24:50.556000",
                 "step": 10,
                 "train_steps": 3100,
+                "epoch_samples": 2560,
                 "loss": 1.45257711,
                 "learning_rate": 5e-06,
                 "logged_samples_per_second": 256.0,

@@ -18,7 +18,7 @@ from analysis.present.words import fill, word, words
 from analysis.present.words.forms import ranges
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
-from logparse.failures.details import complete_details
+from logparse.failures.details import AT, FRAME, complete_details
 from logparse.failures.ending import FAILED, NOVEL, Attempt, Ending, FailureLine
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect
@@ -26,6 +26,8 @@ from logparse.language import current_language, msg, tr
 
 # The longest answer in one line, in columns.
 LONGEST = 100
+# Characters of a quoted line that is not the cause.
+SHORT_QUOTE = 160
 # Ranks that are named, of those with others between them.
 MOST_NAMED = 6
 # Causes of earlier attempts that are named.
@@ -122,7 +124,8 @@ def _not_failed(ending: Ending) -> str:
     if _loses_values(ending):
         return tr("{text}; but the last losses are not finite", text=text)
     if ending.state == "completed":
-        return tr("{text}; then an error: check the last save", text=text)
+        cause = word("failures", ending.evidence[0].family)
+        return tr("{text}; then {cause}: check the last save", text=text, cause=cause)
     return tr("the last values are not finite: the log is cut off, or the run goes on and trains nothing")
 
 
@@ -201,6 +204,10 @@ def _who(ending: Ending) -> str:
     if ending.local_rank is not None:
         local = tr("local rank {rank}", rank=ending.local_rank)
         return tr("{rank} ({host}), ", rank=local, host=ending.host) if ending.host else tr("{rank}, ", rank=local)
+    if len(ending.same_hosts) == 2:
+        return tr("{who}, all the same: ", who=tr(" and ").join(ending.same_hosts))
+    if ending.same_hosts:
+        return tr("{n} nodes, all the same: ", n=len(ending.same_hosts))
     return tr("{host}, ", host=ending.host) if ending.host else ""
 
 
@@ -256,7 +263,7 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     several = with_files or len({line.source for line in ending.evidence}) > 1
     quoted = [line for line in ending.evidence if line is ending.cause or _loses_values(ending)]
     label = tr("  values") if ending.state == "cut_off" or _loses_values(ending) else tr("  cause")
-    cause = [ScreenRow(label, "", [_quoted_line(line, several)]) for line in quoted]
+    cause = [ScreenRow(label, "", [_quoted_line(line, several, whole=True)]) for line in quoted]
     others = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
@@ -277,12 +284,18 @@ def _rows(label: str, lines: Sequence[str]) -> list[ScreenRow]:
 def _ranks(ending: Ending) -> list[ScreenRow]:
     """Whom to suspect, and whether the ranks wait for data."""
     rows = _rows(tr("  suspects"), [_suspect(suspect) for suspect in ending.suspects])
-    if not rows and ending.ranks_compared > 1:
+    # Who waits for whom says nothing of a cause that is known.
+    if not rows and ending.ranks_compared > 1 and ending.grade != "established":
         rows.append(ScreenRow(tr("  suspects"), "", [tr("no outlier among {n} ranks", n=ending.ranks_compared)]))
     # Of a node that failed, or a rank that did not come, all ranks report it, with any settings.
     if ending.same_on > 1 and ending.family not in ("node", "collective_timeout", "cancelled", "signal"):
-        text = tr("{n} ranks report this cause: check settings and data, not one device", n=ending.same_on)
+        text = tr("{n} ranks report this cause: it is not of one device", n=ending.same_on)
         rows.append(ScreenRow(tr("  ranks"), "", [text]))
+    if len(ending.same_hosts) > 2:
+        text = tr("nodes that report this cause: {hosts}", hosts=tr(", ").join(ending.same_hosts))
+        rows.append(ScreenRow(tr("  nodes"), "", [text]))
+    if ending.process is not None and ending.rank is None and ending.same_on <= 1:
+        rows.append(ScreenRow(tr("  process"), "", [ending.process]))
     if ending.data_share is not None and ending.bound == "data":
         share = percent(ending.data_share)
         rows.append(ScreenRow(tr("  bound by"), "", [tr("data: the ranks wait {share} of a step for it", share=share)]))
@@ -326,6 +339,8 @@ def _advice(ending: Ending) -> list[ScreenRow]:
 def _next_steps(ending: Ending, remedy: str) -> list[str]:
     """What to try: with the figures and names of the line where it has them, then the general ``remedy``."""
     exact = [fill("details", ending.detail, ending.figures)] if ending.detail else []
+    frame = {name.removeprefix(AT): value for name, value in ending.figures.items() if name.startswith(AT)}
+    exact += [fill("details", FRAME, frame)] if frame else []
     general = [] if ending.detail in complete_details() else [word("remedies", remedy)]
     return [*exact, *general]
 
@@ -357,8 +372,10 @@ def _attempts(ending: Ending) -> list[str]:
     return [n, repeated, further]
 
 
-def _quoted_line(line: FailureLine, several: bool) -> str:
-    return tr("{place}: {text}", place=_place(line, several), text=_REPEATED.sub(r"\1 ", line.text))
+def _quoted_line(line: FailureLine, several: bool, whole: bool = False) -> str:
+    """A line and its place; of a long one the beginning, unless it is the ``whole`` cause of ``diagnose``."""
+    text = _REPEATED.sub(r"\1 ", line.text)
+    return tr("{place}: {text}", place=_place(line, several), text=text if whole else text[:SHORT_QUOTE])
 
 
 def _place(line: FailureLine, several: bool) -> str:

@@ -59,7 +59,7 @@ def test_an_error_after_the_last_step_is_shown_with_its_line(tmp_path):
     full = "OSError: [Errno 28] No space left on device\n"
     (tmp_path / "run.log").write_text(megatron_log() + "[after training is done] datetime: 2025\n" + full)
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
-    assert "then an error: check the last save" in shown.splitlines()[0]
+    assert "check the last save" in shown.splitlines()[0]
     assert f"  after it    line {len(megatron_log().splitlines()) + 2}: OSError" in shown
     assert "  try         " in shown
     assert "error came after the last step" in run_logparse("analyze", "run.log", cwd=tmp_path).stdout

@@ -150,3 +150,14 @@ def test_the_last_record_of_a_training_repeats_its_last_step():
     ]
     text = "\n".join([*rows, record.format(step=30, loss="", epoch=3.0, time="0:00:30")])
     assert decode_steps(lines_of(text), find_format("llama-factory")).steps["step"].to_list() == [10, 20, 30]
+
+
+@pytest.mark.parametrize(("planned", "last"), [(34, 34), (36, 36)])
+def test_the_plan_says_whether_the_last_batches_of_an_epoch_are_a_step(planned, last):
+    """2,182 samples in batches of 128 fill 17 steps, and a part of another one."""
+    banner = (
+        "  Num examples = 2,182\n  Num Epochs = 2\n  Total train batch size (w. parallel) = 128\n"
+        f"  Total optimization steps = {planned}\n"
+    )
+    text = banner + "".join(f"{entry(2 * n / planned)}\n" for n in range(2, planned + 1, 2))
+    assert steps(text)[-1] == last

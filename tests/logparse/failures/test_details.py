@@ -109,5 +109,5 @@ def test_a_line_of_own_code_failed_itself_where_no_library_is_below_it():
         'File "/usr/lib/python3.11/json/decoder.py", line 9, in decode',
     )
     named = {"path": "train.py", "number": "3", "name": "main"}
-    assert detail_of("versions_of_code", "TypeError: a", above=f"{own}     f(x)") == ("raised_here", named)
-    assert detail_of("versions_of_code", "TypeError: a", above=f"{own}     f(x)   {library}") == ("raised_at", named)
+    assert detail_of("versions_of_code", "TypeError: a", frames=f"{own}     f(x)") == ("raised_here", named)
+    assert detail_of("versions_of_code", "TypeError: a", frames=f"{own}     f(x)   {library}") == ("raised_at", named)

@@ -603,3 +603,123 @@ def test_a_failed_assertion_beats_the_abort_it_causes(tmp_path):
     (tmp_path / "run.log").write_text(lines)
     ending = diagnose_run([str(tmp_path / "run.log")])
     assert (ending.family, ending.line, ending.detail) == ("crash", 1, "check_failed")
+
+
+def ending_of(tmp_path, text):
+    (tmp_path / "run.log").write_text(text)
+    return diagnose_run([str(tmp_path / "run.log")])
+
+
+def test_a_loss_scale_near_0_is_the_cause_of_a_torn_traceback(tmp_path):
+    scales = (f"| WARNING: overflow detected, setting loss scale to: {2.0**-n}\n" for n in range(2, 14))
+    ending = ending_of(tmp_path, "".join(scales) + 'Traceback (most recent call last):\n  File "train.py", l\n')
+    assert (ending.state, ending.family, ending.line) == ("failed", "numerics", 12)
+
+
+def test_a_signal_is_how_a_scheduler_cancels_a_job(tmp_path):
+    text = (
+        "W0811 19:10:32.576000 1389313 torch/distributed/elastic/agent/server/api.py:719] Received Signals.SIGTERM "
+        "death signal, shutting down workers\n"
+        "slurmstepd: error: *** JOB 9835976 ON gpu54 CANCELLED AT 2025-08-11T19:10:32 ***\n"
+    )
+    ending = ending_of(tmp_path, text)
+    assert (ending.state, ending.family, ending.line, ending.figures) == (
+        "cancelled",
+        "cancelled",
+        2,
+        {"job": "9835976"},
+    )
+
+
+def test_every_rank_that_torchrun_reports_with_the_signal_is_named(tmp_path):
+    report = "  rank      : {0} (local_rank: {0})\n  exitcode  : {1} (pid: 1{0})\n"
+    text = (
+        "E1 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: -11) local_rank: 0 (pid: 10) of x\n"
+        "Failures:\n"
+        + report.format(1, -11)
+        + report.format(2, -15)
+        + report.format(3, -11)
+        + "Root Cause (first observed failure):\n"
+        + report.format(0, -11)
+    )
+    ending = ending_of(tmp_path, text)
+    assert (ending.family, ending.same_ranks, ending.same_on) == ("crash", (0, 1, 3), 3)
+
+
+def test_the_nodes_that_report_a_cause_are_named_where_no_line_has_a_rank(tmp_path):
+    line = "{}: /usr/bin/python3: can't open file 'train.py': [Errno 2] No such file or directory\n"
+    text = "".join(line.format(host) for host in ("10.0.0.7", "10.0.0.9", "10.0.0.7"))
+    ending = ending_of(tmp_path, text)
+    assert (ending.family, ending.host, ending.same_hosts) == ("file", None, ("10.0.0.7", "10.0.0.9"))
+    assert "10.0.0.7 and 10.0.0.9, all the same" in headline(ending)
+    assert ending_of(tmp_path, line.format("10.0.0.7")).host == "10.0.0.7"
+    every = ending_of(tmp_path, "".join(line.format(f"10.0.0.{n}") for n in range(1, 5)))
+    assert "4 nodes, all the same" in headline(every)
+
+
+def test_the_process_of_ray_that_raised_the_cause_is_named(tmp_path):
+    text = (
+        "ray.exceptions.RayTaskError(RuntimeError): ray::WorkerDict.generate() (pid=51, ip=10.0.0.7, actor_id=b4)\n"
+        '  File "/work/rollout.py", line 7, in generate\n    tokens = outputs.tolist()\n'
+        "RuntimeError: ACL stream synchronize failed, error code:507035\n"
+    )
+    (tmp_path / "run.log").write_text(text)
+    assert ending_of(tmp_path, text).process == "WorkerDict.generate(), pid 51"
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert "  process     WorkerDict.generate(), pid 51" in shown
+
+
+def test_a_worker_of_ray_may_have_its_rank_in_its_name(tmp_path):
+    ending = ending_of(tmp_path, "(PolicyWorker[rank=9] pid=7, ip=10.0.0.7) ValueError: a batch is empty\n")
+    assert (ending.rank, ending.host) == (9, "10.0.0.7")
+
+
+def test_a_key_is_named_with_the_line_that_asks_for_it(tmp_path):
+    text = (
+        'Traceback (most recent call last):\n  File "/work/zeta.py", line 110, in step\n'
+        "    n = group['accum_steps']\nKeyError: 'accum_steps'\n"
+    )
+    (tmp_path / "run.log").write_text(text)
+    shown = " ".join(run_logparse("diagnose", "run.log", cwd=tmp_path).stdout.split())
+    assert "the key is accum_steps look at zeta.py, line 110, in step" in shown
+
+
+@pytest.mark.parametrize(
+    ("before", "line", "detail"),
+    [
+        (
+            '  File "modeling_utils.py", line 4415, in _load_pretrained_model\n',
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+            "memory_loading",
+        ),
+        (
+            "INFO Saving model and optim state...\n",
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the tasks have been OOM Killed.\n",
+            "memory_saving",
+        ),
+        (
+            '  File "shutil.py", line 728, in rmtree\n    os.rmdir(path)\n',
+            "FileNotFoundError: [Errno 2] No such file or directory: '/out/global_step15'\n",
+            "removed_twice",
+        ),
+    ],
+)
+def test_what_the_program_did_says_what_to_do(tmp_path, before, line, detail):
+    assert ending_of(tmp_path, before + line).detail == detail
+    assert ending_of(tmp_path, line).detail != detail
+
+
+def test_a_program_that_fails_in_every_process_has_no_rank(tmp_path):
+    torn = "RuntimeError: Invalid device string: 'npu:-1'\n"
+    report = "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 9)\n"
+    ending = ending_of(tmp_path, 3 * torn + report)
+    assert (ending.family, ending.rank, ending.same_on) == ("arguments", None, 3)
+    assert ending_of(tmp_path, torn + report).rank == 3
+
+
+def test_the_steps_of_a_completed_run_are_not_those_of_the_next_one(tmp_path):
+    command = "[2026-03-11 10:00:00,000] [INFO] [launch.py:162:main] WORLD INFO DICT: {'n7': [0, 1]}\n"
+    steps = "".join(f" iteration {n:8}/      20 | elapsed time per iteration (ms): 9.5 |\n" for n in range(1, 21))
+    end = "[after training is done] datetime: 2026-03-11 10:20:00\n"
+    ending = ending_of(tmp_path, command + steps + end + command + "AssertionError: 2 is not divisible by 4\n")
+    assert (ending.state, ending.step) == ("failed", None)

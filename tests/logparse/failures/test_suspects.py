@@ -148,7 +148,7 @@ def test_a_cause_of_all_ranks_accuses_none_of_them(tmp_path):
     assert (ending.same_on, reasons(ending)) == (3, [])
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
     assert "failed: ranks 0 to 2, all the same: an exception" in shown
-    assert "check settings and data" in " ".join(shown.split())
+    assert "it is not of one device" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(("data", "bound"), [("0.0200", "compute"), ("0.9000", "data")])
