@@ -10,8 +10,9 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
+from operator import or_
 
 import polars as pl
 
@@ -70,15 +71,15 @@ class TextBlock:
             return pl.DataFrame(schema=LINE_COLUMNS)
         return self._rows(self.texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
 
-    def matching(self, pattern: str) -> pl.DataFrame:
-        """Those of the ``lines`` in which ``pattern`` is found.
+    def matching(self, *patterns: str) -> pl.DataFrame:
+        """Those of the ``lines`` in which one of ``patterns`` is found.
 
         A series is searched by the calling thread. A frame would be searched by threads of polars, which take cores
         from the threads that read other blocks.
         """
         import numpy as np
 
-        matches = self.texts.str.contains(pattern)
+        matches = reduce(or_, (self.texts.str.contains(pattern) for pattern in patterns))
         return self._rows(self.texts.filter(matches), pl.Series(np.flatnonzero(matches.to_numpy())))
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
