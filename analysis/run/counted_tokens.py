@@ -17,10 +17,13 @@ AGREES, MOST_ROUNDED = 0.01, 1e-3
 
 def tokens_per_sample(steps: pl.DataFrame) -> float | None:
     """Mean tokens of a sample, where the lines count tokens and these are not the sequence length times the samples."""
-    before = pl.col("consumed_tokens").shift(1).over("segment")
+    before, last = pl.col("consumed_tokens").shift(1).over("segment"), pl.col("step").shift(1).over("segment")
     rows = (
         steps.filter(pl.col("iterations").is_not_null() & pl.col("consumed_tokens").is_not_null())
-        .with_columns(tokens=pl.col("consumed_tokens") - before)
+        # Across missing lines the count is of more steps than the row.
+        .with_columns(
+            tokens=pl.when(pl.col("step") - last == pl.col("iterations")).then(pl.col("consumed_tokens") - before)
+        )
         .with_columns(samples=pl.col("iterations") * pl.col("global_batch_size"))
         .filter((pl.col("tokens") > 0) & (pl.col("samples") > 0))
     )

@@ -13,6 +13,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+import polars as pl
+
 from analysis.run.device_hours import counted_devices
 from analysis.run.exclusion_reasons import NAN
 from analysis.run.expectations import Expectations
@@ -86,7 +88,8 @@ def list_overheads(
     if not time.useful:
         return ()
     gaps = describe_gaps(analysis.steps, pauses)
-    marks = {"saves": pauses.saved, "evaluation": () if fixed_evaluations else pauses.evaluated}
+    saves = () if _saves_of_ramp(analysis.steps, pauses.saved) else pauses.saved
+    marks = {"saves": saves, "evaluation": () if fixed_evaluations else pauses.evaluated}
     lost = (*_of_time(time, parts, marks, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
     # What others reached is no cause, and comes last.
     has_nan = NAN in analysis.steps["excluded_reason"]
@@ -96,6 +99,14 @@ def list_overheads(
             key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
         )
     )
+
+
+def _saves_of_ramp(steps: pl.DataFrame, saved: Sequence[int]) -> bool:
+    """Whether most saves come where the batch grows: Megatron saves there, whatever the interval of saves is."""
+    batch = pl.col("global_batch_size")
+    grown = steps.filter((batch > batch.shift(1)).fill_null(value=False)).select("step", "iterations").drop_nulls()
+    there = [step for step in saved if any(last - n <= step <= last for last, n in grown.iter_rows())]
+    return 2 * len(there) > len(saved)
 
 
 def _of_time(

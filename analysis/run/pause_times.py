@@ -84,6 +84,13 @@ def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, un
     return share_out(seconds, step, step + 1, pauses, partial(_stamped_save, events, stamp, end)) if seconds > 0 else {}
 
 
+def ends_after(start: pl.DataFrame, events: pl.DataFrame) -> float:
+    """Seconds from the last row of a start, the last of its log, to the last line that shows that it still ran."""
+    stamp: Any = start["timestamp"][-1]
+    end: Any = events.filter(pl.col("kind").is_in(ENDINGS), pl.col("timestamp") >= stamp)["timestamp"].max()
+    return float((end - stamp).total_seconds()) if end is not None else 0.0
+
+
 def printed_after(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     """Parts of the pause after the last row of a start, of which no line has a stamp, as far as its time is printed."""
     step = start.select(pl.col("step").last()).item()

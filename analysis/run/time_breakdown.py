@@ -37,6 +37,7 @@ from analysis.run.pause_times import (
     UNDIVIDED,
     after_the_last,
     between_lines,
+    ends_after,
     holds,
     printed_after,
     share_out,
@@ -205,7 +206,8 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
         before = start
     if before is not None:
         held = after_the_last(before, events, pauses, None)
-        unprinted = unprinted_seconds(before, last_done(before, events), sum(held.values()))
+        room = sum(held.values()) or ends_after(before, events)
+        unprinted = unprinted_seconds(before, last_done(before, events), room)
         parts[UNPRINTED] += unprinted
         _add(parts, [_less(held, unprinted)])
     return {part: seconds for part, seconds in parts.items() if seconds}

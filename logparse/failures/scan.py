@@ -29,6 +29,7 @@ _HEADING = regex.compile(
     r"(?:Error|Exception)(?:: (?:Graph execution error|Critical error when building pipeline))?:\s*$"
     r"|\(look up to see its traceback\):\s*$"
 )
+_NO_MESSAGE = regex.compile(r"(?:Error|Exception): *$")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
 _TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
@@ -147,7 +148,8 @@ def find_hits(block: TextBlock) -> list[Hit]:
     whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
     judged = _judged_by_context(_with_rank_above(found))
-    return [_with_detail(hit, block, width) for hit in _without_handled(list(judged))]
+    said = [_with_message(hit, block) for hit in _without_handled(list(judged))]
+    return [_with_detail(hit, block, width) for hit in said]
 
 
 def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list[Hit]:
@@ -196,6 +198,19 @@ def _reaches(text: str, rest: int, vague: bool) -> bool:
     if signature is None or match is None or match.end() <= len(bare) - rest:
         return False
     return match.start() < len(bare) - rest or (vague and not signature.general)
+
+
+def _with_message(hit: Hit, block: TextBlock) -> Hit:
+    """An exception without a message on its line, with that of the line below."""
+    if hit.meaning.signature != "python.exception" or not _NO_MESSAGE.search(hit.text):
+        return hit
+    at = hit.line - block.first
+    below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
+    message = next((text for text in below if text), "")
+    said = _read(hit.source, hit.line, f"{block.texts[at].rstrip()} {message}") if message else None
+    if said is None or message.startswith(("Traceback", "File ")):
+        return hit
+    return replace(hit, text=said.text, meaning=said.meaning)
 
 
 def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:

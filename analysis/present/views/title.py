@@ -145,7 +145,7 @@ def _how_far(run: Run) -> str:
     if planned is not None and planned > (title.last_step or 0) + from_zero:
         # The last steps were too few for a line of their own.
         text = tr("{text} printed", text=text)
-    if any(attempt.state in FAILED for attempt in ending.attempts):
+    if ending.attempts_in_log > 1 and any(attempt.state in FAILED for attempt in ending.attempts):
         return tr("{text}, completed in attempt {n}", text=text, n=f"{ending.attempts_in_log:,}")
     return tr("{text}, completed", text=text)
 

@@ -59,3 +59,14 @@ def test_each_line_prints_the_length_of_a_curriculum(tmp_path, tokens, codes):
 def test_a_few_tokens_are_exact_where_one_count_has_a_last_digit(tmp_path):
     run = analyzed(tmp_path, lambda n: str(790 * n + n % 3))
     assert run.tokens_per_second == pytest.approx(790 / 8, rel=0.01)
+
+
+def test_tokens_across_missing_lines_are_not_of_one_step(tmp_path):
+    """Lines of steps 1 to 5 and 1,001 to 1,005: the count grows by 996 steps between two of them."""
+    path = tmp_path / "run.log"
+    printed = [*range(1, 6), *range(1001, 1006)]
+    lines = [megatron_line(n, 1000.0, pairs={"consumed tokens": str(32 * 4096 * n)}) for n in printed]
+    path.write_text("\n".join([WORLD, *lines]) + "\n")
+    run = analyze_logs([str(path)], RunOptions(given=LENGTH))
+    assert run.tokens_per_second == pytest.approx(32 * 4096 / 8)
+    assert "tokens_counted" not in [note.code for note in run.notes]

@@ -80,6 +80,9 @@ def test_the_last_steps_of_a_completed_training_are_useful(tmp_path, stamped):
     path.write_text("\n".join([*DUMP, first, *lines, "time (ms) | save-checkpoint: 10000.00", last]) + "\n")
     run = analyze_logs([str(path)], RunOptions())
     assert run.goodput == pytest.approx(2650 / 2660, abs=2e-3)
+    # Without a save there is the same time after the last line.
+    path.write_text("\n".join([*DUMP, first, *lines, last]) + "\n")
+    assert analyze_logs([str(path)], RunOptions()).goodput == pytest.approx(2650 / 2660, abs=2e-3)
 
 
 def test_an_excerpt_says_how_many_steps_have_no_line(tmp_path):

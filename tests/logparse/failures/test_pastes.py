@@ -723,3 +723,11 @@ def test_the_steps_of_a_completed_run_are_not_those_of_the_next_one(tmp_path):
     end = "[after training is done] datetime: 2026-03-11 10:20:00\n"
     ending = ending_of(tmp_path, command + steps + end + command + "AssertionError: 2 is not divisible by 4\n")
     assert (ending.state, ending.step) == ("failed", None)
+
+
+def test_an_exception_whose_message_is_on_the_next_line_is_read_with_it(tmp_path):
+    text = "RuntimeError:\n            Some tensors share memory, this will lead to duplicate memory on disk\n"
+    ending = ending_of(tmp_path, text)
+    assert (ending.family, ending.remedy, ending.line) == ("checkpoint", "shared_tensors", 1)
+    assert ending.text.startswith("RuntimeError: Some tensors share memory")
+    assert ending_of(tmp_path, "ValueError:\nTraceback (most recent call last):\n").text == "ValueError:"
