@@ -271,7 +271,8 @@ def count_from_one(_log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, 
     per_step = (rows["done"].diff() / rows["step"].diff()).drop_nulls()
     if len(per_step) < FEWEST_COUNTS or per_step.n_unique() != 1 or not per_step[0] > 0:
         return steps, None
-    if not ((rows["step"] + 1) * per_step[0] == rows["done"]).all():
+    # Where each step has a line, the number that the log prints says as much.
+    if rows["step"].diff().median() == 1 or not ((rows["step"] + 1) * per_step[0] == rows["done"]).all():
         return steps, None
     return steps.with_columns(pl.col("step") + 1), info("counted_from_zero")
 

@@ -174,9 +174,9 @@ def _steps_per_epoch(rows: pl.DataFrame, planned: bool) -> pl.Expr:
     )
     # Where lines have steps of their own, the first bar of a log may be of another training.
     by_plan = pl.when(epochs > 0).then(steps / epochs) if planned else pl.lit(None, pl.Float64)
-    # Transformers before 4.46 drop the last batches of an epoch that fill no step, as the plan shows.
-    whole_steps = (samples / batch).floor()
-    return pl.coalesce(pl.when(steps == epochs * whole_steps).then(whole_steps), (samples / batch).ceil(), by_plan)
+    # Transformers before 4.46 end a step of the last batches of an epoch in the next one; their plan rounds down.
+    exact = samples / batch
+    return pl.coalesce(pl.when(steps == epochs * exact.floor()).then(exact), exact.ceil(), by_plan)
 
 
 def _at_interval(steps: pl.DataFrame) -> pl.Series:

@@ -29,6 +29,11 @@ _HEADING = regex.compile(
     r"(?:Error|Exception)(?:: (?:Graph execution error|Critical error when building pipeline))?:\s*$"
     r"|\(look up to see its traceback\):\s*$"
 )
+# A traceback with its exception in the message of another one, its line breaks escaped.
+_ESCAPED = regex.compile(
+    r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
+    r"\\n(?P<last>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b: ?.*?)(?:\\n)*['\"]?\)?\s*$"
+)
 _NO_MESSAGE = regex.compile(r"(?:Error|Exception): *$")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
@@ -201,10 +206,13 @@ def _reaches(text: str, rest: int, vague: bool) -> bool:
 
 
 def _with_message(hit: Hit, block: TextBlock) -> Hit:
-    """An exception without a message on its line, with that of the line below."""
+    """An exception without a message on its line, with that of the line below; one that carries another as that."""
+    at = hit.line - block.first
+    if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(block.texts[at]))):
+        said = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
+        return replace(hit, text=said.text, meaning=said.meaning) if said else hit
     if hit.meaning.signature != "python.exception" or not _NO_MESSAGE.search(hit.text):
         return hit
-    at = hit.line - block.first
     below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
     message = next((text for text in below if text), "")
     said = _read(hit.source, hit.line, f"{block.texts[at].rstrip()} {message}") if message else None
@@ -219,7 +227,10 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
         return hit
     text, below = message_at(block, hit.line, width)
     at = hit.line - block.first
+    carried = _ESCAPED.search(_ends_of(text))
     above, frames = (_ends_of(" ".join(block.texts[max(0, at - n) : at])) for n in (LINES_ABOVE, LINES_OF_FRAMES))
+    if carried is not None:
+        text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped)
     if found is None:

@@ -146,7 +146,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
     if lost.lost:
-        clauses.append(_lost_updates(lost))
+        clauses.append(_lost_updates(lost, run.generates))
     return ScreenRow(tr("step time"), value, clauses)
 
 
@@ -177,7 +177,7 @@ def _of_other_rows(run: Run, rate: Mapping[str, Any]) -> str:
 
 def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
     """What the ``time`` of a step with stalls is, and how many stalls the median leaves out where they are many."""
-    if lost.lost:
+    if lost.lost and not run.generates:
         if skips_left_out(run.steps):
             of_all = step_time(run.analysis.rate("all_steps")["step_time_ms"])
             return [tr("median; all steps {time} per useful step", time=of_all)]
@@ -192,12 +192,12 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
     return [tr(msg("median; mean including stalls {time}") if has_stalls else msg("median; mean {time}"), time=time)]
 
 
-def _lost_updates(lost: LostUpdates) -> str:
-    """How many updates were lost, and whether by NaN."""
+def _lost_updates(lost: LostUpdates, of_several: bool) -> str:
+    """How many updates were lost, and whether by NaN; or steps, each of which updates ``of_several`` models."""
     how_sure = msg("about {n} of {of}") if lost.about else msg("at least {n} of {of}")
     some = tr(how_sure if lost.about or lost.at_least else msg("{n} of {of}"), n=f"{lost.lost:,}", of=f"{lost.steps:,}")
     if not lost.nan:
-        return tr("{some} updates skipped", some=some)
+        return tr(msg("{some} steps skipped an update") if of_several else msg("{some} updates skipped"), some=some)
     return tr(msg("{some} updates NaN") if lost.nan == lost.lost else msg("{some} updates skipped or NaN"), some=some)
 
 

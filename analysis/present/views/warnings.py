@@ -44,6 +44,7 @@ RANKED = (
     *("training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"),
     *("ended_early_with_errors", "ended_with_errors", "error_after_end"),
     *(
+        "batch_beyond_epoch",
         "no_row_counts",
         "no_step_time",
         "rate_lacks_sizes",
@@ -62,7 +63,6 @@ RANKED = (
         "printed_rate_differs",
         "printed_share_differs",
         "consumed_samples_differ",
-        "batch_beyond_epoch",
         "ramp_not_printed",
     ),
     *("lengths_vary", "attention_within_documents", "several_skus", "hfu_is_a_range", "recompute_not_understood"),

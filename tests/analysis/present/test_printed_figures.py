@@ -136,3 +136,17 @@ def test_the_real_model_beside_a_formula_with_recomputation_is_named_without(tmp
         text = screen(tmp_path, "\n".join([arguments_dump(more | wide), *lines]) + "\n")
         assert "by the real model's FLOPs" in text
         assert ("without recomputation" in text) == recomputed
+
+
+def test_a_step_of_several_models_may_skip_one_update(tmp_path):
+    skip = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\n"
+    lines = [
+        (skip * 2 if n == 5 else skip if n == 9 else "")
+        + f"epoch: 0|step: {n}|ppo_ep: 1|act_loss: 0.31|cri_loss: 0.2|unsuper_loss: 0.0\n"
+        + f"|E2E latency=3.8{n % 3}s |Gather latency=0.00s (0.00%) |Generate time=2.5s (65%) |Training time=1.1s (28%) "
+        + "|Others=0.23 (6%)|CurSamplesPerSec=16.5 |AvgSamplesPerSec=13.1\n"
+        for n in range(40)
+    ]
+    text = screen(tmp_path, "".join(lines))
+    assert "2 of 40 steps skipped an update" in text
+    assert "useful step" not in text

@@ -731,3 +731,23 @@ def test_an_exception_whose_message_is_on_the_next_line_is_read_with_it(tmp_path
     assert (ending.family, ending.remedy, ending.line) == ("checkpoint", "shared_tensors", 1)
     assert ending.text.startswith("RuntimeError: Some tensors share memory")
     assert ending_of(tmp_path, "ValueError:\nTraceback (most recent call last):\n").text == "ValueError:"
+
+
+def test_an_exception_that_carries_another_one_is_read_as_that(tmp_path):
+    text = (
+        "KeyError: 'DataLoader worker(1) caught KeyError with message:\\nTraceback (most recent call last):\\n"
+        '  File "/work/sampling.py", line 169, in sampling\\n    found = self.sampler[name].sampling(\\n'
+        "KeyError: \\'Car\\'\\n'\n"
+    )
+    ending = ending_of(tmp_path, text)
+    assert (ending.text, ending.detail, ending.figures["name"]) == ("KeyError: 'Car'", "key_missing", "Car")
+    assert (ending.figures["at_path"], ending.figures["at_number"]) == ("sampling.py", "169")
+
+
+def test_a_worker_of_paddle_that_connects_again_is_an_attempt(tmp_path):
+    start = "I0405 09:49:00.394932 2874715 tcp_utils.cc:130] Successfully connected to 127.0.1.1:35168\n"
+    text = (
+        start + "train.py: error: argument --arch: invalid choice: 'a' (choose from 'b')\n" + start + "KeyError: 'c'\n"
+    )
+    ending = ending_of(tmp_path, text)
+    assert (ending.line, ending.attempts_in_log) == (4, 2)
