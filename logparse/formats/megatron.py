@@ -126,7 +126,7 @@ NOT_COUNTED = {
     "stage": "(?!None$|sft$|pt$|pretrain$).+",
 }
 # What those settings mean whose names do not say it.
-WORDS = {"tokenizer_type": "bidirectional attention"}
+WORDS = {"tokenizer_type": "encoder models"}
 # GPT-NeoX: a gate is an activation, before 2024 also a type of MLP. Without sizes of its own, the MLP is four times as
 # wide as the model, and each head has its own keys. Source: EleutherAI/gpt-neox, megatron/model/transformer.py.
 NO_GATE = {"arguments:activation": "gelu|relu|silu|swish|mish|softsign"}

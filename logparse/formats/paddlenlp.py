@@ -71,6 +71,7 @@ FORMAT = LogFormat(
                 ("tensor_parallel_degree", "tensor_parallel_degree  "),
                 ("pipeline_parallel_degree", "pipeline_parallel_degree  "),
                 ("bf16", "] - bf"),
+                ("fp16", "] - fp16  "),
                 ("max_seq_length", "max_seq_length  "),
             )
         ),
@@ -87,6 +88,8 @@ FORMAT = LogFormat(
     ),
     choices=(
         Choice("precision", "bf16", {"arguments:bf16": "True"}),
+        Choice("precision", "fp16", {"arguments:fp16": "True"}),
+        Choice("precision", "fp32", {"arguments:bf16": "False", "arguments:fp16": "False"}),
         *PREFERENCE_CHOICES,
         *HF_CHOICES,
     ),

@@ -134,7 +134,7 @@ def _course(levels: Sequence[Note]) -> str:
 TRANSLATED = (
     msg("rollouts"),
     msg("preference training"),
-    msg("bidirectional attention"),
+    msg("encoder models"),
     msg("loss"),
     msg("gradient norm"),
     msg("full recomputation"),
