@@ -153,8 +153,8 @@ def find_hits(block: TextBlock) -> list[Hit]:
     whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
     judged = _judged_by_context(_with_rank_above(found))
-    said = [_with_message(hit, block) for hit in _without_handled(list(judged))]
-    return [_with_detail(hit, block, width) for hit in said]
+    complete = [_with_message(hit, block) for hit in _without_handled(list(judged))]
+    return [_with_detail(hit, block, width) for hit in complete]
 
 
 def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list[Hit]:
@@ -209,16 +209,16 @@ def _with_message(hit: Hit, block: TextBlock) -> Hit:
     """An exception without a message on its line, with that of the line below; one that carries another as that."""
     at = hit.line - block.first
     if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(block.texts[at]))):
-        said = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
-        return replace(hit, text=said.text, meaning=said.meaning) if said else hit
+        whole = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
+        return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
     if hit.meaning.signature != "python.exception" or not _NO_MESSAGE.search(hit.text):
         return hit
     below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
     message = next((text for text in below if text), "")
-    said = _read(hit.source, hit.line, f"{block.texts[at].rstrip()} {message}") if message else None
-    if said is None or message.startswith(("Traceback", "File ")):
+    whole = _read(hit.source, hit.line, f"{block.texts[at].rstrip()} {message}") if message else None
+    if whole is None or message.startswith(("Traceback", "File ")):
         return hit
-    return replace(hit, text=said.text, meaning=said.meaning)
+    return replace(hit, text=whole.text, meaning=whole.meaning)
 
 
 def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
