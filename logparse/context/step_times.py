@@ -336,8 +336,8 @@ def _end_before_pause(ends: list[bool], before: float, begun: float, least: floa
     return before
 
 
-def _last_end(ends: Sequence[bool]) -> int:
-    return len(ends) - 1 - list(ends)[::-1].index(True)
+def _last_end(ends: list[bool]) -> int:
+    return len(ends) - 1 - ends[::-1].index(True)
 
 
 def resolution(values: pl.Series) -> float:

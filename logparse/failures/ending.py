@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any
 
@@ -36,6 +37,7 @@ from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
+from logparse.inputs.blocks import TextBlock
 from logparse.inputs.ranks import place_of
 
 # Lines of evidence, at most.
@@ -450,9 +452,14 @@ def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Endi
     return _with_later_error(ending, after, uncaught=end.meaning.signature in _BEFORE_LAST_SAVE)
 
 
+def _first_of(ends: FileEnds, find: Callable[[TextBlock], tuple[int, str] | None]) -> tuple[str, int, str] | None:
+    """File, line and text of what ``find`` finds at the end of the first file that has it."""
+    return next(((tail.source, *found) for tail in ends.tails if (found := find(tail))), None)
+
+
 def _with_lost_values(ending: Ending, ends: FileEnds) -> Ending:
     """``ending`` of a completed run with the line from which on losses are not finite, unless an error came later."""
-    lost = next(((tail.source, *found) for tail in ends.tails if (found := last_lost(tail, evaluated=True))), None)
+    lost = _first_of(ends, partial(last_lost, evaluated=True))
     if lost is None or ending.evidence:
         return ending
     line = _with_line(ending, "numerics", "supported", LOST_VALUES, *lost)
@@ -606,8 +613,7 @@ def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
 def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
     ending = Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
-    lost = next(((tail.source, *found) for tail in ends.tails if (found := last_lost(tail))), None)
-    torn = next(((tail.source, *found) for tail in ends.tails if (found := torn_traceback(tail))), None)
+    lost, torn = _first_of(ends, last_lost), _first_of(ends, torn_traceback)
     if torn is not None:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)

@@ -38,6 +38,8 @@ UNIT_GROUPS = ("label", "value", "number", "unit")
 
 # The factor of a letter after a number, in counts and rates printed for people.
 MULTIPLES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+# 2^40 FLOP/s in TFLOP/s: some logs print TiFLOP/s.
+TEBI = 2**40 / 1e12
 
 
 # The pace that tqdm prints after the ``<`` of its clock, a moving mean: ``00:19, 19.50s/it``.

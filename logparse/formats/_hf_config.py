@@ -75,9 +75,9 @@ HF_NAMES = (
 HF_CHOICES = (
     *(Choice("uncounted", name.split(".")[0], {f"model:{name}": value}) for name, value in _NOT_COUNTED.items()),
     *(Choice("uncounted", "layer_types", {f"model:{name}": "_attention"}) for name in ("sliding", "linear", "chunked")),
-    # Mistral has a window without a switch.
-    # Their attention is of all tokens, and their head is often no vocabulary.
+    # Of encoders, attention is of all tokens, and the head is often no vocabulary.
     Choice("uncounted", "encoder models", {"model:model_type": r"\w*(?:bert|electra|ernie|nezha)\w*(?:-v\d)?"}),
+    # Mistral has a window without a switch.
     Choice("uncounted", "sliding_window", {"model:sliding_window": _COUNT, "model:model_type": "mistral|gemma.*"}),
     Choice("multi_latent_attention", "True", _LATENT),
     Choice("gated_linear_unit", "True", {"model:model_type": _GATED}),

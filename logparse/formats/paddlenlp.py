@@ -4,7 +4,18 @@
 per second are those of one step and one device, and the TFLOP/s are divided by 2^40 and hold what is recomputed.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    TEBI,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+)
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
 
@@ -28,8 +39,7 @@ FORMAT = LogFormat(
         "interval_steps_per_second": Reading("logged_steps_per_second"),
         "interval_samples_per_second": Reading("logged_samples_per_second"),
         "interval_tokens_per_second_per_device": Reading("logged_tokens_per_second_per_device"),
-        # Printed in units of 2^40.
-        "interval_hardware_tflops_per_device": Reading("logged_tflops_per_second_per_device", scale=2**40 / 1e12),
+        "interval_hardware_tflops_per_device": Reading("logged_tflops_per_second_per_device", scale=TEBI),
         "max_memory_allocated": Reading("max_memory_allocated_bytes", scale=GIB),
         "max_memory_reserved": Reading("max_memory_reserved_bytes", scale=GIB),
         "epoch": Reading("epochs_done"),  # to 2.7

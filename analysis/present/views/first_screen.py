@@ -28,6 +28,7 @@ from analysis.run.run import Run
 from analysis.run.self_checks import broken_by
 from analysis.run.stalls import stalled
 from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
+from logparse.formats._base import TEBI
 from logparse.language import msg, tr
 
 # Where a rate is unknown the next one is shown.
@@ -42,8 +43,6 @@ SAME_DEVICE = 2
 WIDE_RANGE, NO_ESTIMATE = 3, 30
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
-# A log may print TFLOP/s in units of 2^40.
-TEBI = 2**40 / 1e12
 # A share of the peak that is shown of printed TFLOP/s.
 LEAST_OF_PEAK = 0.01
 # Steps whose times are so far apart are not near one median; fewer show nothing.

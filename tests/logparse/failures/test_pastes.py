@@ -301,6 +301,11 @@ PASTES = {
 }
 
 
+def ending_of(tmp_path, text):
+    (tmp_path / "run.log").write_text(text)
+    return diagnose_run([str(tmp_path / "run.log")])
+
+
 @pytest.mark.parametrize("name", PASTES)
 def test_a_paste_names_cause_rank_and_host(tmp_path, name):
     text, expected = PASTES[name]
@@ -560,8 +565,7 @@ def test_losses_of_an_actor_that_are_lost_are_the_cause_of_a_torn_traceback(tmp_
     step = "epoch: 0|step: {n}|act_loss: {loss}|cri_loss: {loss}|unsuper_loss: 0.0\n"
     lines = [step.format(n=n, loss="0.5" if n < 3 else "inf") for n in range(1, 6)]
     torn = 'Traceback (most recent call last):\n  File "main.py", line 534, in <module>\n    main(args, device)\n'
-    (tmp_path / "run.log").write_text("".join(lines) + torn)
-    ending = diagnose_run([str(tmp_path / "run.log")])
+    ending = ending_of(tmp_path, "".join(lines) + torn)
     assert (ending.state, ending.family, ending.line) == ("failed", "numerics", 3)
 
 
@@ -576,22 +580,19 @@ def test_a_completed_run_with_lost_losses_says_so(tmp_path, loss, lost):
 
 
 def test_losses_of_evaluations_alone_are_no_cause_of_an_end(tmp_path):
-    (tmp_path / "run.log").write_text("epoch 0, step 1, loss: 0.5\nepoch 0, step 2, loss: 0.4\nval_loss: nan\n")
-    ending = diagnose_run([str(tmp_path / "run.log")])
+    ending = ending_of(tmp_path, "epoch 0, step 1, loss: 0.5\nepoch 0, step 2, loss: 0.4\nval_loss: nan\n")
     assert (ending.state, ending.family, ending.evidence) == ("cut_off", "unknown", ())
 
 
 def test_a_stamp_with_a_colon_is_before_the_rank(tmp_path):
     line = "2021-03-10T13:22:37.483Z: [1,2]<stderr>:OSError: cannot identify image file 'a.JPEG'\n"
-    (tmp_path / "run.log").write_text(line)
-    ending = diagnose_run([str(tmp_path / "run.log")])
+    ending = ending_of(tmp_path, line)
     assert (ending.family, ending.rank) == ("data", 2)
 
 
 def test_advice_within_an_exception_does_not_hide_it(tmp_path):
     line = "ValueError: The file a.yaml had unknown keys (['tp_size']), please try upgrading or remove these keys.\n"
-    (tmp_path / "run.log").write_text(line)
-    ending = diagnose_run([str(tmp_path / "run.log")])
+    ending = ending_of(tmp_path, line)
     assert (ending.family, ending.detail, ending.figures) == ("arguments", "keys_unknown", {"names": "tp_size"})
 
 
@@ -600,14 +601,8 @@ def test_a_failed_assertion_beats_the_abort_it_causes(tmp_path):
         "train: src/loader.h:186: void init(Loader*, int): Assertion `tokens >= batch * length + 1' failed.\n"
         "[n7:1] Signal: Aborted (6)\n"
     )
-    (tmp_path / "run.log").write_text(lines)
-    ending = diagnose_run([str(tmp_path / "run.log")])
+    ending = ending_of(tmp_path, lines)
     assert (ending.family, ending.line, ending.detail) == ("crash", 1, "check_failed")
-
-
-def ending_of(tmp_path, text):
-    (tmp_path / "run.log").write_text(text)
-    return diagnose_run([str(tmp_path / "run.log")])
 
 
 def test_a_loss_scale_near_0_is_the_cause_of_a_torn_traceback(tmp_path):
@@ -660,7 +655,7 @@ def test_the_nodes_that_report_a_cause_are_named_where_no_line_has_a_rank(tmp_pa
 def test_the_process_of_ray_that_raised_the_cause_is_named(tmp_path):
     text = (
         "ray.exceptions.RayTaskError(RuntimeError): ray::WorkerDict.generate() (pid=51, ip=10.0.0.7, actor_id=b4)\n"
-        '  File "/work/rollout.py", line 7, in generate\n    tokens = outputs.tolist()\n'
+        '  File "/home/a/rollout.py", line 7, in generate\n    tokens = outputs.tolist()\n'
         "RuntimeError: ACL stream synchronize failed, error code:507035\n"
     )
     (tmp_path / "run.log").write_text(text)
@@ -676,7 +671,7 @@ def test_a_worker_of_ray_may_have_its_rank_in_its_name(tmp_path):
 
 def test_a_key_is_named_with_the_line_that_asks_for_it(tmp_path):
     text = (
-        'Traceback (most recent call last):\n  File "/work/zeta.py", line 110, in step\n'
+        'Traceback (most recent call last):\n  File "/home/a/zeta.py", line 110, in step\n'
         "    n = group['accum_steps']\nKeyError: 'accum_steps'\n"
     )
     (tmp_path / "run.log").write_text(text)
@@ -736,7 +731,7 @@ def test_an_exception_whose_message_is_on_the_next_line_is_read_with_it(tmp_path
 def test_an_exception_that_carries_another_one_is_read_as_that(tmp_path):
     text = (
         "KeyError: 'DataLoader worker(1) caught KeyError with message:\\nTraceback (most recent call last):\\n"
-        '  File "/work/sampling.py", line 169, in sampling\\n    found = self.sampler[name].sampling(\\n'
+        '  File "/home/a/sampling.py", line 169, in sampling\\n    found = self.sampler[name].sampling(\\n'
         "KeyError: \\'Car\\'\\n'\n"
     )
     ending = ending_of(tmp_path, text)
