@@ -118,9 +118,14 @@ class Run:
 
     @property
     def counts_full_samples(self) -> bool:
-        """Whether tokens are counted as if each sample had the sequence length, though samples differ in length."""
+        """Whether tokens are counted as if the batch and each of its samples were full, though they may not be."""
         counted = any(note.code == "tokens_counted" for note in self.notes)
-        return bool(self.context.get("variable_seq_lengths")) and not counted
+        return self.batch_beyond_epoch or (bool(self.context.get("variable_seq_lengths")) and not counted)
+
+    @property
+    def batch_beyond_epoch(self) -> bool:
+        """Whether an epoch has fewer samples than the batch, so that a step has fewer than it."""
+        return any(note.code == "batch_beyond_epoch" for note in self.notes)
 
     @property
     def steps(self) -> pl.DataFrame:

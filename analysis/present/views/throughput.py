@@ -33,6 +33,8 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if samples is None:
         return throughput_of_all(run, rate) or _printed_throughput(run)
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
+    if run.batch_beyond_epoch:
+        per_device = tr("at most {value}", value=per_device)
     printed = run.printed.get(TOKENS)
     stalled = _with_stalls(run, rate)
     if rate[TOKENS] is None:

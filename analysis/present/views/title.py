@@ -79,7 +79,7 @@ def _no_goodput(run: Run) -> str:
 
 
 def of_tokens(run: Run, figure: str) -> str:
-    """A ``figure`` that follows from tokens: the most that it can be where samples differ in length.
+    """A ``figure`` that follows from tokens: the most that it can be where samples differ in length, or are fewer.
 
     A sample of preference training may be a pair of sequences, of which one is counted.
     """

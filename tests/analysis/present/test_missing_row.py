@@ -188,6 +188,15 @@ def adapters(*lines):
     return "".join((*lines, "  Num Epochs = 1\n  Total train batch size (w. parallel) = 8\n", *rows))
 
 
+def test_a_batch_of_more_samples_than_the_epoch_is_a_bound(tmp_path):
+    few = adapters("***** Running training *****\n  Num examples = 5\n")
+    part = screen(tmp_path, few, "--seq-length", "2048", "--world-size", "1")
+    assert part["throughput"] == "at most 8,190 tokens/s/p, at most 4.00 samples/s/p (per device)"
+    assert "an epoch has 5 samples, the batch 8" in part["warnings"]
+    enough = adapters("***** Running training *****\n  Num examples = 80\n")
+    assert "at most" not in screen(tmp_path, enough, "--seq-length", "2048", "--world-size", "1")["throughput"]
+
+
 def test_adapters_are_trained_on_samples_of_any_length(tmp_path):
     trained = "trainable params: 20,185,088 || all params: 7,635,801,600 || trainable%: {share}\n"
     options = ("--seq-length", "2048", "--world-size", "1")
