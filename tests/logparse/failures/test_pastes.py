@@ -688,6 +688,11 @@ def test_a_key_is_named_with_the_line_that_asks_for_it(tmp_path):
             "memory_loading",
         ),
         (
+            '  File "/usr/lib/torch/nn/modules/module.py", line 1355, in to\n    return self._apply(convert)\n',
+            "RuntimeError: CUDA error: out of memory\n",
+            "memory_moving",
+        ),
+        (
             "INFO Saving model and optim state...\n",
             "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the tasks have been OOM Killed.\n",
             "memory_saving",
