@@ -538,7 +538,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         same_on=max(len(same_ranks), unnamed),
         same_ranks=same_ranks,
         same_hosts=same_hosts,
-        process=cause.fields.get(PROCESS),
+        # The process that Ray killed is not the one that waited for it and raised.
+        process=None if "pid" in cause.figures else cause.fields.get(PROCESS),
         lines_of_failure=sum(hit.role not in ("context", "again", "ignored", "end") for hit in part.hits),
         peer=cause.fields.get("peer"),
         detail=cause.detail,
