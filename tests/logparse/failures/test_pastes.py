@@ -664,6 +664,19 @@ def test_the_process_of_ray_that_raised_the_cause_is_named(tmp_path):
     assert "  process     WorkerDict.generate(), pid 51" in shown
 
 
+def test_the_process_that_ray_killed_is_not_the_one_that_waited_for_it(tmp_path):
+    text = (
+        "ray.exceptions.RayTaskError(OutOfMemoryError): ray::Runner.run() (pid=51, ip=10.0.0.7, actor_id=b4)\n"
+        '  File "/home/a/trainer.py", line 7, in run\n    output = ray.get(output)\n'
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+        "Memory on the node (IP: 10.0.0.7, ID: d4) where the lease (lease ID: e5, name=Worker.__init__, pid=77, "
+        "memory used=49.21GB) was running was 59.84GB / 62.51GB (0.957), which exceeds the threshold\n"
+    )
+    ending = ending_of(tmp_path, text)
+    assert (ending.host, ending.process) == ("10.0.0.7", None)
+    assert (ending.figures["pid"], ending.figures["own"]) == ("77", "49.21GB")
+
+
 def test_a_worker_of_ray_may_have_its_rank_in_its_name(tmp_path):
     ending = ending_of(tmp_path, "(PolicyWorker[rank=9] pid=7, ip=10.0.0.7) ValueError: a batch is empty\n")
     assert (ending.rank, ending.host) == (9, "10.0.0.7")
