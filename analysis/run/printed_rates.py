@@ -35,10 +35,8 @@ def printed_rates(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> 
     """Each rate that rows print, by the name of ours: ``tokens_per_second_per_device``, ``mfu`` and so on."""
     printed = {}
     for column in (name for name in steps.columns if name.startswith(PREFIX)):
-        counted = steps.filter("counted")[column].drop_nulls()
-        values = counted if len(counted) else steps[column].drop_nulls()
+        values, covers = _values(steps, column)
         if len(values):
-            covers = COUNTED if len(counted) else ALL
             name = column.removeprefix(PREFIX)
             printed[name] = LoggedRate(UNITS[column], _median(values), len(values), covers)
     whole = _of_whole_run(settings) if settings is not None else {}
@@ -48,11 +46,18 @@ def printed_rates(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> 
     }
 
 
+def _values(steps: pl.DataFrame, column: str) -> tuple[pl.Series, str]:
+    """The values of the counted rows, or of all where none of these has one; and which rows that are."""
+    if steps[column].null_count() == len(steps):
+        return steps[column].clear(), ALL
+    rows = steps.select("counted", column).drop_nulls(column)
+    counted = rows.filter("counted")
+    return (counted[column], COUNTED) if len(counted) else (rows[column], ALL)
+
+
 def spread_of(name: str, steps: pl.DataFrame) -> tuple[float, float] | None:
     """Between what 80 % of the lines print the rate ``name``; None where that is close together or lines are few."""
-    column = PREFIX + name
-    counted = steps.filter("counted")[column].drop_nulls()
-    values = counted if len(counted) else steps[column].drop_nulls()
+    values, _ = _values(steps, PREFIX + name)
     low, high = values.quantile(0.1, "nearest"), values.quantile(0.9, "nearest")
     return (low, high) if len(values) >= LINES and low and high and high > APART * low else None
 

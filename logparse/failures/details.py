@@ -34,6 +34,7 @@ class DetailPattern:
     above: bool = False
     frames: bool = False
     others: bool = False
+    fits: bool = False
     innermost: bool = False
     complete: bool = False
 
@@ -45,6 +46,8 @@ class DetailPattern:
     def counts(self, match: regex.Match[str]) -> bool:
         """Whether what the pattern found is what the entry is about."""
         if self.innermost and _FRAME in match.string[match.end() :]:
+            return False
+        if self.fits and mebibytes(match["asked"]) > mebibytes(match["free"]) + mebibytes(match["kept"]):
             return False
         return not self.others or _leaves_room(match)
 

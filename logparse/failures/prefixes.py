@@ -8,7 +8,7 @@ from datetime import datetime
 
 import regex
 
-# srun -l "3: "; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]", "[rank: 3]"; Primus "[rank-3/8]"; Ray
+# srun -l "3: ", mpiexec -l "[3] " before NCCL's lines; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]", "[rank: 3]"; Primus "[rank-3/8]"; Ray
 # "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; Open MPI "[1,3]<stderr>:", Horovod
 # "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and --timestamps; nemo-run "job/3 "; glog
 # "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; pdsh "node7: " and
@@ -23,7 +23,7 @@ _PREFIX = regex.compile(
     r"|(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>: ?"
     r"|\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? "
     r"|\d+\.\d+s[\t ]+\d+[\t ]+"
-    r"|(?P<task>\d+): ?(?=\D)|[\w-]+/\d+ (?=\[)"
+    r"|(?P<task>\d+): ?(?=\D)|[\w-]+/\d+ (?=\[)|\[(?P<task>\d+)\] (?=[A-Za-z][\w.-]*:\d+:\d+ \[)"
     r"|\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)"
     r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
     r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
