@@ -8,23 +8,19 @@ from typing import Any
 import jsonschema
 import pytest
 import regex
+from fixture_runs import FIXTURES, FOLDERS, name_of, run_of_fixture
 from helpers import ROOT, run_logparse, run_shown
 from json_documents import DOCUMENTS, schema_of
 from json_schemas import KEYS, used
 from releases import fill
 
 from analysis.cli import COMMANDS
-from analysis.flops import find_formula
 from analysis.present.views.analyze_json import document
-from analysis.run.build import analyze_logs
-from analysis.run.options import RunOptions
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 FOLDER = ROOT / "docs" / "schema"
 PAGE = ROOT / "docs" / "json.md"
-FIXTURES = ROOT / "fixtures"
-CASES = sorted(p for p in FIXTURES.glob("*/*") if p.is_dir())
 LLAMA = str(FIXTURES / "megatron/core-v0.12-llama2-7b/run.log")
 MOST_WORDS = 25
 
@@ -90,10 +86,9 @@ def test_every_command_with_json_has_a_schema():
     assert {"formats" if name == "formats show" else name for name in with_json()} == named
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.relative_to(FIXTURES).as_posix())
-def test_a_fixture_is_valid(case: Path, schemas):
-    logs = sorted(map(str, case.glob("*.log")))
-    run = analyze_logs(logs, RunOptions(formula=find_formula("ascendspeed"), hw="910b2"))
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_fixture_is_valid(folder: Path, schemas):
+    run = run_of_fixture(folder)
     assert errors(schemas["analyze"], json.loads(json.dumps(document([run], 2.0)))) == []
 
 

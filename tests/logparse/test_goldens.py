@@ -7,9 +7,7 @@ arithmetic written out.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import functools
 import io
 import itertools
 import json
@@ -23,33 +21,28 @@ from typing import Any
 
 import polars as pl
 import pytest
+from fixture_runs import FIXTURES, name_of, run_of_fixture
 from helpers import GOLDENS
 
-from analysis.flops import find_formula
 from analysis.present.findings_json import origin_text
 from analysis.present.words import evidence_text
-from analysis.run.build import analyze_logs
-from analysis.run.options import RunOptions
-from analysis.run.run import Run
 from analysis.tables import COMPUTED_COLUMNS
 from logparse.context.run_context import Fact
 from logparse.formats import all_formats
 from logparse.schema import DECODED_COLUMNS, FLOAT, Column
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 CASES = sorted(p for p in FIXTURES.glob("*/*") if p.is_dir())
 COLUMNS = GOLDENS / "columns"
-HARDWARE, FORMULA = "910b2", "ascendspeed"
 # What the golden of a column of floats holds of each case; ``n`` counts the rows that have a value.
 NUMBERS = ("n", "first", "median", "mean", "last")
 HINT = "run pytest --update-goldens tests/logparse/test_goldens.py and read the difference like code"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda p: p.relative_to(FIXTURES).as_posix())
+@pytest.mark.parametrize("case", CASES, ids=name_of)
 def test_fixture(case: Path, update_goldens: bool) -> None:
     require_known_format(case.parent.name)
     goldens = make_goldens(case)
-    check_invariants(analysed(case).steps, goldens["coverage.json"])
+    check_invariants(run_of_fixture(case).steps, goldens["coverage.json"])
     for name, text in goldens.items():
         hold(case / name, text, update_goldens)
 
@@ -83,19 +76,9 @@ def require_known_format(name: str) -> None:
         )
 
 
-@functools.cache
-def analysed(case: Path) -> Run:
-    """The run that the logs of ``case`` are."""
-    logs = sorted(p.name for p in case.glob("*.log"))
-    assert logs, f"{case} holds no *.log; add the log that this case is about"
-    # Sources are named as given, so the goldens hold file names only.
-    with contextlib.chdir(case):
-        return analyze_logs(logs, RunOptions(formula=find_formula(FORMULA), hw=HARDWARE))
-
-
 def make_goldens(case: Path) -> dict[str, str]:
     """The text of each golden file of ``case`` as the code makes it now."""
-    run = analysed(case)
+    run = run_of_fixture(case)
     log = run.log
     assert log.format.name == case.parent.name, f"{case} is read as {log.format.name!r}; move it there"
     framework = {**asdict(run.framework), "evidence": evidence_text(run.framework)}
@@ -169,7 +152,7 @@ def decoded_golden(steps: pl.DataFrame) -> str:
 def column_golden(column: Column, cases: Iterable[Path]) -> str:
     """One line for each of ``cases`` that has a value in ``column``: numbers of its floats, or all of its rows."""
     header, summarized = (NUMBERS, numbers_of) if column.dtype == FLOAT else (("rows",), all_rows)
-    values = {case.relative_to(case.parents[1]).as_posix(): analysed(case).steps[column.name] for case in cases}
+    values = {case.relative_to(case.parents[1]).as_posix(): run_of_fixture(case).steps[column.name] for case in cases}
     lines = ([name, *summarized(of_case.to_list())] for name, of_case in values.items() if of_case.count())
     return as_csv(["case", *header], lines)
 
@@ -301,7 +284,7 @@ def test_update_goldens_keeps_one_golden_a_column(tmp_path: Path, monkeypatch: p
 
 def row_of(case: str, step: int) -> dict[str, str]:
     """The row of ``step``, decoded and computed, each value as the goldens write it."""
-    (row,) = analysed(FIXTURES / case).steps.filter(pl.col("step") == step).iter_rows(named=True)
+    (row,) = run_of_fixture(FIXTURES / case).steps.filter(pl.col("step") == step).iter_rows(named=True)
     return {name: cell(value) for name, value in row.items()}
 
 

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 from browser import hostile, run_of
+from fixture_runs import FOLDERS, name_of, run_of_fixture
 from helpers import ROOT, megatron_line, megatron_log
 
 from analysis.charts import Rows, axes_of, chart_rows, same_curves, series_charts
@@ -51,7 +52,6 @@ pytestmark = pytest.mark.usefixtures("analysed_once")
 
 LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 RESUMED = ROOT / "fixtures/megatron/rampup-resumed/run.log"
-LOGS = sorted(path for path in (ROOT / "fixtures").glob("*/*/*.log") if path.name == "run.log")
 
 
 class Text(HTMLParser):
@@ -99,9 +99,9 @@ def words(*runs: Run) -> str:
     return " ".join(" ".join(Text(page_of(*runs)).words).split())
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda path: path.parent.name)
-def test_every_fixture_makes_a_page_of_known_words(log):
-    page = Text(page_of(run_of(log)))
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_every_fixture_makes_a_page_of_known_words(folder):
+    page = Text(render_page((run_of_fixture(folder),)))
     said = " ".join(" ".join(page.words).split())
     assert "Calculation of TFLOP/s" in said
     assert not re.search(r"\b(nan|NaN ms|inf|None ms|undefined)\b", said)

@@ -1,15 +1,11 @@
 """An interval holds its value: of every rate of every fixture, and of runs with one step that outweighs all others."""
 
 import pytest
-from helpers import ROOT, megatron_line
+from fixture_runs import FOLDERS, name_of, run_of_fixture
+from helpers import megatron_line
 from runs import analyze_text
 
-from analysis.run.build import analyze_logs
-from analysis.run.options import RunOptions
-
-FIXTURES = ROOT / "fixtures"
 NAMES = ("rate", "step_time_low_ms", "step_time_ms", "step_time_high_ms")
-CASES = sorted({path.parent for path in FIXTURES.glob("*/*/*.log")})
 
 
 def outside(rates) -> list[str]:
@@ -17,9 +13,9 @@ def outside(rates) -> list[str]:
     return [f"{name}: {low} to {high} without {value}" for name, low, value, high in known if not low <= value <= high]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: path.relative_to(FIXTURES).as_posix())
-def test_every_interval_of_a_fixture_holds_its_value(case):
-    run = analyze_logs([str(path) for path in sorted(case.glob("*.log"))], RunOptions(hw="910b2"))
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_every_interval_of_a_fixture_holds_its_value(folder):
+    run = run_of_fixture(folder)
     assert not outside(run.rates)
     left = run.expectations.plan.left
     if left is not None and left.seconds is not None:

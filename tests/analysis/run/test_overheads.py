@@ -5,7 +5,8 @@ import re
 from datetime import datetime, timedelta
 
 import pytest
-from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
+from fixture_runs import FOLDERS, name_of, run_of_fixture
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.views.overheads import inside_steps
 from analysis.present.words import words
@@ -15,7 +16,6 @@ from logparse import analyze
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
 BEGINS = datetime(2026, 3, 1, 12, 0, 0)
-LOGS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "fixtures").glob("*/*/*.log"))
 
 
 def log_with_saves(every: int, save_s: float, steps: int = 61, first_s: float = 1.0, **settings: object) -> str:
@@ -121,11 +121,9 @@ def test_every_part_of_the_account_is_a_loss_with_a_name():
     assert causes | {"bubble", "recomputation", "published", "skipped_updates"} == set(words("en")["overheads"])
 
 
-@pytest.mark.usefixtures("analysed_once")
-@pytest.mark.parametrize("log", [log for log in LOGS if log.endswith("run.log")])
-def test_losses_come_the_dearest_first_and_each_is_a_share(log, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    losses = analyze(log).overheads
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_losses_come_the_dearest_first_and_each_is_a_share(folder):
+    losses = run_of_fixture(folder).overheads
     own = [loss.seconds for loss in losses if loss.cause != PUBLISHED]
     assert own == sorted(own, reverse=True)
     # What others reached is no cause of this run's.
