@@ -175,9 +175,12 @@ def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
     device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
     fact = run.context.facts.get("device_name")
     printed = None if fact is None else known_name(fact.value)
-    if fact is not None and (printed is not None or is_cpu(fact.value)):
-        other = find_device(printed) if printed else None
-        if other is None or (other is not device and other.name not in device.members):
+    if fact is not None and is_cpu(fact.value):
+        yield warning("hw_for_cpu", device=device.name, origin=fact.origin)
+        return
+    if fact is not None and printed is not None:
+        other = find_device(printed)
+        if other is not device and other.name not in device.members:
             yield warning("hw_is_another_device", device=device.name, printed=fact.value, origin=fact.origin)
         return
     vendors = list(dict.fromkeys(vendor for vendor, _ in named))

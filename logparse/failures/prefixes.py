@@ -8,12 +8,12 @@ from datetime import datetime
 
 import regex
 
-# srun -l "3: ", mpiexec -l "[3] " before NCCL's lines; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]", "[rank: 3]"; Primus "[rank-3/8]"; Ray
-# "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; Open MPI "[1,3]<stderr>:", Horovod
-# "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and --timestamps; nemo-run "job/3 "; glog
-# "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; pdsh "node7: " and
-# "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ", "local_rank=3 ", "global rank 3: ",
-# "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows.
+# srun -l "3: ", mpiexec -l "[3] " before NCCL's lines; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]",
+# "[rank: 3]"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; Open
+# MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and
+# --timestamps; nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL
+# "node7:4242:4300 [0] "; pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ",
+# "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows.
 _FOLLOWS = (
     r"(?=\[|Traceback|  File|File \"|(?:\w+\.)*\w+(?:Error|Exception)\b|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d"
     r"|/\S*python[\d.]*: )"

@@ -11,7 +11,16 @@ import regex
 
 from logparse.failures.details import detail_of, with_frame
 from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes, without_notebook
-from logparse.failures.signatures import DATA_CODE, JUDGED, Meaning, Signature, exit_code, meaning_of, signatures
+from logparse.failures.signatures import (
+    DATA_CODE,
+    JUDGED,
+    Meaning,
+    Signature,
+    by_words,
+    exit_code,
+    meaning_of,
+    signatures,
+)
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_text
@@ -46,7 +55,7 @@ _CARRIES = regex.compile(
     r"|failed to import on the worker|CheckpointException ranks:"
 )
 # Exceptions that a program raises by what it does with its own values.
-_OF_CODE = regex.compile(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal)Error\b")
+_OF_CODE = regex.compile(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
 # Roles of what such an exception may carry.
 CARRIED = ("root", "consequence")
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
@@ -471,7 +480,7 @@ def _with_assertion(hit: Hit, before: Sequence[Hit]) -> Hit:
     if not own:
         return hit
     text = f"{hit.text}: {own[-1].text}"[:LONGEST_QUOTE]
-    return replace(hit, text=text)
+    return replace(hit, text=text, meaning=by_words(hit.meaning, text))
 
 
 def _ends_of(text: str) -> str:

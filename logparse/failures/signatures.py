@@ -92,7 +92,7 @@ def meaning_of(signature: Signature, code: int | None, message: str = "") -> Mea
         signature.general,
     )
     if signature.general:
-        return _by_words(plain, message)
+        return by_words(plain, message)
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
     if by_code is None:
         return plain
@@ -104,7 +104,7 @@ def meaning_of(signature: Signature, code: int | None, message: str = "") -> Mea
     return replace(plain, **named)
 
 
-def _by_words(plain: Meaning, message: str) -> Meaning:
+def by_words(plain: Meaning, message: str) -> Meaning:
     """``plain`` with what words in general use say of ``message``; a line that was only logged stays one."""
     found = words_for(message)
     if found is None:

@@ -181,6 +181,10 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
             of_all = step_time(run.analysis.rate("all_steps")["step_time_ms"])
             return [tr("median; all steps {time} per useful step", time=of_all)]
         return [tr("median; {time} per useful step", time=time)]
+    if lost.lost:
+        # Of several models one alone may have skipped its update: the mean is that of all steps.
+        mean, median = (step_time(run.analysis.value(TIME, name) or 0.0) for name in ("mean", "median"))
+        return [tr("median; mean {time}", time=mean)] if mean != median else []
     if longer and many_stalls(run):
         mean, stalls = step_time(run.analysis.value(TIME, "mean") or 0.0), stalled(run.steps)
         several, one = msg("median without {n} stalls ({lost} in all)"), msg("median without {n} stall ({lost})")

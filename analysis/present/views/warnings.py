@@ -25,6 +25,7 @@ RANKED = (
         "runs_mixed",
         "formula_ignores_special_layers",
         "hw_is_another_device",
+        "hw_for_cpu",
         "printed_above_peak",
         "printed_rate_unexplained",
     ),

@@ -318,7 +318,7 @@ def test_on_a_cpu_no_flag_is_asked_for_that_would_not_help(tmp_path):
     shown = screen(tmp_path, text)
     assert shown["missing"] == "MFU: not computed on a CPU"
     assert "compared" not in shown
-    assert "the log names CPU, not H100 SXM5" in screen(tmp_path, text, "--hw", "h100")["warnings"]
+    assert "the log shows a run on a CPU, not on H100 SXM5" in screen(tmp_path, text, "--hw", "h100")["warnings"]
 
 
 def test_many_stalls_are_named_beside_the_median(tmp_path):
