@@ -16,7 +16,7 @@ from logparse.decode.step_lines import StepLines
 from logparse.errors import NoStepLineError, SeveralRunsError
 from logparse.failures.ending import Ending, FailureLine, count_repeated, ending_of
 from logparse.failures.scan import Hit
-from logparse.failures.trainers import FileEnds, Trainer, find_trainer
+from logparse.failures.trainers import FileEnds, Trainer, find_inference, find_trainer
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.inputs.ranks import place_of
@@ -121,6 +121,9 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     stepless = _stepless(contents, trainer)
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
+    inference = find_inference(contents.ends)
+    if inference is not None:
+        reasons.append(tr("it is of inference ({place}): nothing is trained", place=_place(*inference, sources)))
     reasons += [_describe_stepless(*stepless)] if stepless else []
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)
@@ -135,6 +138,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     if ending.figures:
         remedy = tr("the errors of this job are in {file}: run `logparse diagnose` on it", **ending.figures)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
+    if inference is not None:
+        return NoStepLineError(tr("; ").join(reasons), where=where, remedy=tr("pass the log of a training"))
     if stepless:
         remedy = tr(WHOLE_RECORD) if stepless[2] else tr(WHOLE_OUTPUT)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)

@@ -40,16 +40,30 @@ def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer |
 
     Trainers with ``traces`` in ``formats`` come before the others; libraries beneath a trainer come after them.
     """
-    blocks = [block.lines for block in (*ends.heads, *ends.tails)]
-    lines = pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
-    lines = lines.filter(~pl.col("text").str.contains(_PROSE))
+    lines = _lines(ends).filter(~pl.col("text").str.contains(_PROSE))
     others, trainers, libraries = (_table()[name] for name in ("others", "trainers", "other_libraries"))
     known = (*_traces(formats, beneath=False), *trainers.items(), *_traces(formats, beneath=True), *libraries.items())
     for name, marks in (*others.items(), *known):
-        named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
-        for source, number in named[["source", "line_number"]].iter_rows():
+        for source, number in _places(lines, marks):
             return Trainer(name, source, number, is_read=name not in others)
     return None
+
+
+def find_inference(ends: FileEnds) -> tuple[str, int] | None:
+    """The file and number of the first line that shows inference, or None."""
+    marks = [mark for of_trainer in _table()["inference"].values() for mark in of_trainer]
+    return next(_places(_lines(ends), marks), None)
+
+
+def _lines(ends: FileEnds) -> pl.DataFrame:
+    blocks = [block.lines for block in (*ends.heads, *ends.tails)]
+    return pl.concat(blocks) if blocks else pl.DataFrame(schema=LINE_COLUMNS)
+
+
+def _places(lines: pl.DataFrame, marks: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The file and number of the first line with any of the ``marks``."""
+    named = lines.filter(pl.col("text").str.contains("|".join(marks))).head(1)
+    yield from named[["source", "line_number"]].iter_rows()
 
 
 def _traces(formats: Sequence[LogFormat], beneath: bool) -> Iterator[tuple[str, Sequence[str]]]:

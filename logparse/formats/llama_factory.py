@@ -12,11 +12,11 @@ FORMAT = LogFormat(
     title="LLaMA-Factory, trainer_log.jsonl",
     framework="LLaMA-Factory",
     marker=('{"current_steps": ',),
-    # An evaluation has eval_loss there. A stage without a loss goes on with the percentage, the last record of a
-    # training with the epoch: it prints its steps and its time alone.
+    # An evaluation has eval_loss there. The last record of a training goes on with the epoch; a prediction, which
+    # trains nothing, with the percentage.
     head=(
         r'\{"current_steps": (?P<step>\d+), "total_steps": (?P<train_steps>\d+), '
-        rf'(?:"loss": (?P<loss>{NUMBER}), |(?:"epoch": (?P<epochs_done>{NUMBER}), )?"percentage": [\d.]+, )'
+        rf'(?:"loss": (?P<loss>{NUMBER}), |"epoch": (?P<epochs_done>{NUMBER}), "percentage": [\d.]+, )'
     ),
     pair=r'"([^":,{}]+)": (?:"([^"]*)"|([^",}]*))(?:, |\})',
     separator=r"[,}]",
@@ -66,14 +66,9 @@ FORMAT = LogFormat(
             },
         ),
         Sample(
-            '{"current_steps": 5, "total_steps": 512, "percentage": 0.98, "elapsed_time": "1 day, 1:00:05", '
-            '"remaining_time": "0:08:29"}',
-            {"step": 5, "train_steps": 512, "runtime_seconds": 90005.0},
-        ),
-        Sample(
-            '{"current_steps": 512, "total_steps": 512, "epoch": 2.98, "percentage": 100.0, "elapsed_time": "0:20:05", '
-            '"remaining_time": "0:00:00"}',
-            {"step": 512, "train_steps": 512, "epochs_done": 2.98, "runtime_seconds": 1205.0},
+            '{"current_steps": 512, "total_steps": 512, "epoch": 2.98, "percentage": 100.0, "elapsed_time": '
+            '"1 day, 1:00:05", "remaining_time": "0:00:00"}',
+            {"step": 512, "train_steps": 512, "epochs_done": 2.98, "runtime_seconds": 90005.0},
         ),
     ),
 )

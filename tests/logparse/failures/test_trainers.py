@@ -104,6 +104,26 @@ def test_no_format_is_near_without_a_trainer_and_the_draft_is_named(tmp_path):
     assert "`logparse formats suggest " in error.remedy
 
 
+@pytest.mark.parametrize(
+    ("trainer", "line"),
+    [
+        (
+            "LLaMA-Factory",
+            '{"current_steps": 5, "total_steps": 512, "percentage": 0.98, "elapsed_time": "0:00:05", '
+            '"remaining_time": "0:08:29"}',
+        ),
+        ("MindFormers", "[INFO] [mindformers/core/build_context.py:188] set_predict_context_config: infer_boost: on"),
+    ],
+)
+def test_a_log_of_inference_is_said_to_train_nothing(tmp_path, trainer, line):
+    (tmp_path / "run.log").write_text(f"{line}\n" * 3)
+    done = run_logparse("analyze", "run.log", cwd=tmp_path)
+    assert f"this looks like {trainer} (line 1); it is of inference (line 1): nothing is trained" in done.stderr
+    assert (done.returncode, "pass the log of a training" in done.stderr) == (3, True)
+    (tmp_path / "run.log").write_text(f"{line}\n" * 3 + CLOCKED)
+    assert run_logparse("analyze", "run.log", cwd=tmp_path).returncode == 0
+
+
 def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
     error = refused(tmp_path, "500/500 - 90s - 180ms/step - loss: 2.3\n" + TRACEBACK)
     assert "this looks like Keras (line 1); its step lines are not supported" in error.problem
