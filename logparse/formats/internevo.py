@@ -88,7 +88,11 @@ FORMAT = LogFormat(
             SettingSentence("file", f"{constant} = ", rf"^\s*{constant} = (?P<{name}>\d+)\s*(?:#.*)?$")
             for constant, name in _CONSTANTS.items()
         ),
-        SettingSentence("file", 'dtype="torch.', r'^\s*dtype="torch\.(?P<dtype>\w+)"'),
+        # Documents show parts of other configurations below that of the run.
+        SettingSentence("file", 'dtype="torch.', r'^\s*dtype="torch\.(?P<dtype>\w+)"', first=True),
+        SettingSentence(
+            "file", "checkpoint=", r"^\s*checkpoint=(?P<checkpoint>True|False|[01](?:\.\d+)?),", first=True
+        ),
         SettingSentence("file", f"{_PACK}=", rf"^\s*{_PACK}=(?P<{_PACK}>\w+),"),
     ),
     names=(
@@ -100,6 +104,9 @@ FORMAT = LogFormat(
     choices=(
         *(Choice("packed_documents", "True", {f"{kind}:{_PACK}": "False"}) for kind in ("data", "file")),
         *(Choice("precision", name, {"file:dtype": spelled}) for name, spelled in _TYPES.items()),
+        # The share of layers that are computed again.
+        Choice("recompute", "none", {"file:checkpoint": r"False|0(?:\.0+)?"}),
+        Choice("recompute", "full", {"file:checkpoint": r"True|1(?:\.0+)?"}),
     ),
     samples=(
         Sample(

@@ -126,6 +126,13 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         INTERN_STEP,
         {"hidden_size": 512, "num_attention_heads": 8, "num_layers": 6, "vocab_size": 9000, "precision": "fp16"},
     ),
+    "internevo-later-snippet": (
+        '    checkpoint=False,  # share of layers\n    dtype="torch.half",\n    checkpoint=True,\n    dtype="torch.bfloat16",',
+        INTERN_STEP,
+        {"precision": "fp16", "recompute": "none"},
+    ),
+    "internevo-recomputed": ("    checkpoint=1.0,", INTERN_STEP, {"recompute": "full"}),
+    "internevo-partly": ("    checkpoint=0.5,", INTERN_STEP, {"recompute": None}),
     "torchtitan-unmixed": (
         "[titan] 2025-08-05 11:20:14,101 - root - INFO - Mixed precision training is disabled",
         TITAN_STEP,
