@@ -13,7 +13,7 @@ import pytest
 # `make explore` others.
 _UNTIMED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("same", _UNTIMED, max_examples=20, derandomize=True, database=None)
-hypothesis.settings.register_profile("landing", hypothesis.settings.get_profile("same"), max_examples=500)
+hypothesis.settings.register_profile("audit", hypothesis.settings.get_profile("same"), max_examples=500)
 hypothesis.settings.register_profile("explore", _UNTIMED, max_examples=20_000, print_blob=True)
 hypothesis.settings.load_profile("same")
 

@@ -250,9 +250,14 @@ def test_sigterm_leaves_nothing_behind(folder):
 
 
 @needs_full
-@pytest.mark.parametrize("streams", [("stdout",), ("stderr",), ("stdout", "stderr")], ids="+".join)
 @pytest.mark.parametrize(
-    "arguments", [["run.log"], ["none.log"], ["run.log", "-o", "out"], ["--help"], ["--nosuch"]], ids=" ".join
+    ("arguments", "streams"),
+    [
+        *((arguments, ("stdout",)) for arguments in (["run.log"], ["run.log", "-o", "out"], ["--help"])),
+        *((arguments, ("stderr",)) for arguments in (["run.log"], ["run.log", "-o", "out"], ["--help"])),
+        *((arguments, ("stdout", "stderr")) for arguments in (["none.log"], ["--nosuch"])),
+    ],
+    ids=" ".join,
 )
 def test_a_full_device_is_no_verdict(folder, arguments, streams):
     with FULL.open("wb") as full:

@@ -12,7 +12,7 @@ from audit.held import hold
 from audit.printers import BIGSCIENCE, CORE_0_8, CORE_0_18, MEGATRON_2_5, MINDFORMERS_1_5, NEOX, Megatron, MindFormers
 from hypothesis import given
 
-OF_EACH = {"same": 6, "landing": 84, "explore": 3_334}
+OF_EACH = {"same": 6, "audit": 84, "explore": 3_334}
 
 drawn = hypothesis.settings(max_examples=OF_EACH[hypothesis.settings.get_current_profile_name()])
 

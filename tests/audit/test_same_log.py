@@ -24,7 +24,7 @@ from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 
-OF_EACH = {"same": 9, "landing": 60, "explore": 334}
+OF_EACH = {"same": 3, "audit": 60, "explore": 334}
 drawn = hypothesis.settings(max_examples=OF_EACH[hypothesis.settings.get_current_profile_name()])
 
 NOISE = (

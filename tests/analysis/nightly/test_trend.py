@@ -247,7 +247,7 @@ def test_forty_lines_without_v(tmp_path):
     releases = {f"r{n}": (1000.0 * (1.05 if n > 5 else 1.0), 1, {"seq_length": 4096}) for n in range(12)}
     fill(tmp_path, releases)
     for job in range(6):
-        for n in range(12):
+        for n in range(6, 12):
             log = write_run(tmp_path / f"{job}-{n}.log", 1000 + 20 * job + n, 500.0, seq_length=1024 + job)
             History(Folder(tmp_path / "h")).add(record(log, f"r{n}"))
     short, long = (run_logparse("trend", "--history", "h", *more, cwd=tmp_path) for more in ([], ["-v"]))

@@ -23,7 +23,10 @@ from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock, read_blocks
 from logparse.inputs.sources import Source
 
-CASES = sorted({path.parent for path in Path(__file__).parents[3].glob("fixtures/*/*/*.log")})
+FOLDERS = sorted({path.parent for path in Path(__file__).parents[3].glob("fixtures/*/*/*.log")})
+# The first of each format, and all of several files.
+FIRST = dict.fromkeys(folder.parent for folder in FOLDERS)
+CASES = [folder for folder in FOLDERS if FIRST.pop(folder.parent, 0) is None or len([*folder.glob("*.log")]) > 1]
 MINDFORMERS_LINE = (
     "{{ Epoch:[  1/  1], step:[{step:5d}/ 9000], loss: 2.5, per_step_time: 1000ms, lr: 1e-05, overflow cond: False }}"
 )

@@ -1,4 +1,4 @@
-"""What docs/nightly.md shows is what happens. Part of `make audit`: recording 180 logs takes half a minute."""
+"""What docs/nightly.md shows is what happens."""
 
 import sys
 
