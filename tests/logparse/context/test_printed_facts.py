@@ -127,7 +127,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"hidden_size": 512, "num_attention_heads": 8, "num_layers": 6, "vocab_size": 9000, "precision": "fp16"},
     ),
     "internevo-later-snippet": (
-        '    checkpoint=False,  # of layers\n    dtype="torch.half",\n    checkpoint=True,\n    dtype="torch.bfloat16",',
+        '    checkpoint=False,\n    dtype="torch.half",\n    checkpoint=True,\n    dtype="torch.bfloat16",',
         INTERN_STEP,
         {"precision": "fp16", "recompute": "none"},
     ),
