@@ -149,6 +149,24 @@ DEVICE_SPELLINGS = (
             ),
         )
     ),
+    # Processes that talk by gloo alone train on no accelerator.
+    *(
+        Spelling("device", marker, pattern, source, sample, meaning="CPU")
+        for marker, pattern, source, sample in (
+            (
+                "with backend gloo",
+                r"Initializing TorchBackend in DeepSpeed with backend (gloo)\b",
+                "DeepSpeed",
+                "[INFO] [comm.py:908:init_distributed] Initializing TorchBackend in DeepSpeed with backend gloo",
+            ),
+            (
+                "distributed_backend ....",
+                r"^\s*distributed_backend \.+ (gloo)\s*$",
+                "Megatron-LM",
+                "  distributed_backend ............................. gloo",
+            ),
+        )
+    ),
     Spelling("device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"),
 )
 DEVICE_MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in DEVICE_SPELLINGS))

@@ -20,7 +20,7 @@ class Spelling:
     """How one program prints one version: a literal that finds the line, group 1 of ``pattern`` the version.
 
     ``source`` is the program; ``sample`` is a line of a real log or of the program's text. ``vendor`` is that of the
-    devices, where the program runs on those of one vendor alone.
+    devices, where the program runs on those of one vendor alone. ``meaning`` is what group 1 shows in other words.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Spelling:
     source: str
     sample: str
     vendor: str | None = None
+    meaning: str | None = None
 
 
 @dataclass(frozen=True)
@@ -203,5 +204,5 @@ def first_match(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
     value = pl.col("text").str.extract(spelling.pattern)
     rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
     for row in rows.head(1).iter_rows(named=True):
-        return Version(row["value"], row["source"], row["line_number"], spelling.vendor)
+        return Version(spelling.meaning or row["value"], row["source"], row["line_number"], spelling.vendor)
     return None

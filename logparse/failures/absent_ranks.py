@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from logparse.failures.scan import Hit
-from logparse.failures.suspicions import Suspicion
+from logparse.failures.suspicions import MOST_SUSPECTS, Suspicion
 
 # More silent ranks than this are no suspects: the log is of other ranks, or a whole node is gone.
 MOST_SILENT = 3
@@ -144,6 +144,10 @@ def _named(hits: Sequence[Hit], waiting: Collection[int], stronger: Collection[i
     idle = {rank: own for rank, own in lines.items() if rank not in waiting or rank in stronger}
     # Ranks in a circle that wait for each other accuse nobody.
     chosen = idle or (lines if len(lines) < max(2, len(waiting)) else {})
+    if len(chosen) > MOST_SUSPECTS:
+        first = min((own[0] for own in chosen.values()), key=lambda hit: hit.line)
+        yield Suspicion(None, "all_absent", first.source, first.line, n=len(chosen), ranks=tuple(sorted(chosen)))
+        return
     for rank, own in chosen.items():
         n = len({hit.rank for hit in own if hit.rank is not None}) or None
         yield Suspicion(rank, "named_absent", own[0].source, own[0].line, n=n)

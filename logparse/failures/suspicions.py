@@ -13,6 +13,7 @@ WEIGHTS = {
     "silent": 7.0,
     "not_joined": 7.0,
     "named_absent": 6.0,
+    "all_absent": 6.0,
     "other_collective": 6.0,
     "earlier_collective": 6.0,
     "heartbeat_lost": 5.0,

@@ -35,7 +35,7 @@ MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
 _REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # The reason to suspect ranks that a barrier counts as missing.
-NOT_JOINED = "not_joined"
+NOT_JOINED, ALL_ABSENT = "not_joined", "all_absent"
 # Families of a run whose code of exit a reader wants to see.
 _STATES = {
     "completed": msg("completed"),
@@ -153,6 +153,8 @@ def _waits(ending: Ending) -> str:
     if ending.suspects and ending.suspects[0].reasons[0].code == NOT_JOINED:
         reason = ending.suspects[0].reasons[0]
         return tr("{n} of {of} ranks did not join", n=(reason.of or 0) - (reason.n or 0), of=reason.of)
+    if ending.suspects and ending.suspects[0].reasons[0].code == ALL_ABSENT:
+        return tr("others waited for {n} ranks", n=ending.suspects[0].reasons[0].n)
     named = _named_missing(ending)
     if ending.same_on > 1:
         who = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
@@ -308,7 +310,7 @@ def _ranks(ending: Ending) -> list[ScreenRow]:
 
 def _suspect(suspect: Suspect) -> str:
     reasons = tr("; ").join(fill("suspicions", reason.code, asdict(reason)) for reason in suspect.reasons)
-    if suspect.ranks and suspect.reasons[0].code == NOT_JOINED:
+    if suspect.ranks and suspect.reasons[0].code in (NOT_JOINED, ALL_ABSENT):
         return tr("ranks {ranks}: {reasons}", ranks=ranges(suspect.ranks), reasons=reasons)
     if suspect.ranks:
         first, last = suspect.ranks[0], suspect.ranks[-1]

@@ -45,6 +45,8 @@ WIDE_RANGE, NO_ESTIMATE = 3, 30
 PHASES_SHOWN = 3
 # A share of the peak that is shown of printed TFLOP/s.
 LEAST_OF_PEAK = 0.01
+# A clock is coarse that rounds a step by more than this share of it.
+COARSE = 0.02
 # Steps whose times are so far apart are not near one median; fewer show nothing.
 TIME, FAR_APART, FEW_STEPS = "elapsed_time_per_iteration_ms", 1.5, 10
 
@@ -144,9 +146,16 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses.append(tr("{low} to {high} in 80 % of the steps", low=step_time(apart[0]), high=step_time(apart[1])))
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
+    if rate["rate"] == "steady" and (unit := _clock_unit(run)) > COARSE * rate["step_time_ms"]:
+        clauses.append(tr("rounded to {unit} by the log's clock", unit=step_time(unit)))
     if lost.lost:
         clauses.append(_lost_updates(lost, run.generates))
     return ScreenRow(tr("step time"), value, clauses)
+
+
+def _clock_unit(run: Run) -> float:
+    """To how many milliseconds the clock of the log rounds a step of most lines; 0 where it prints the times."""
+    return float(run.steps.filter("counted")["time_resolution_ms"].median() or 0.0)  # type: ignore[arg-type]
 
 
 def _recomputation(run: Run) -> list[str]:

@@ -29,7 +29,7 @@ RANKED = (
         "printed_above_peak",
         "printed_rate_unexplained",
     ),
-    *("printed_mfu_by_another_peak", "printed_mfu_by_fallback"),
+    *("printed_mfu_by_another_peak", "printed_mfu_by_fallback", "printed_mfu_on_cpu"),
     *(
         "device_contradicts_log",
         "above_peak",

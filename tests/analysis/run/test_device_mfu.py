@@ -1,5 +1,7 @@
 """A printed MFU is shown by the peak of the run's own device, on the first screen, in JSON and for --require."""
 
+from pathlib import Path
+
 import pytest
 
 from analysis.present.views.analyze_json import document
@@ -72,3 +74,13 @@ def test_requirements_of_printed_rates_are_judged_by_them(tmp_path):
     asked = (parse_requirement("tflops_per_second_per_device>=31"), parse_requirement("hfu>=0.1"))
     log = titan(tmp_path, "NVIDIA GeForce RTX 5090")
     assert [j.outcome for j in judge(analyze_logs([log], RunOptions(requirements=asked)))] == ["pass", "unknown"]
+
+
+def test_on_a_cpu_no_device_is_asked_for(tmp_path):
+    log = titan(tmp_path, "NVIDIA H100 80GB HBM3", fallback=False)
+    text = Path(log).read_text(encoding="utf-8")
+    Path(log).write_text(text.replace("CUDA capacity", "CPU capacity"), encoding="utf-8")
+    codes = [note.code for note in analyze_logs([log], RunOptions()).notes]
+    assert "printed_mfu_on_cpu" in codes
+    assert "printed_mfu_by_fallback" not in codes
+    assert "hw_for_cpu" in [note.code for note in analyze_logs([log], RunOptions(hw="h100")).notes]
