@@ -121,11 +121,15 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
 
 def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
     """The same of what needs a length of sequence."""
-    if steps["seq_length"].is_null().all() and steps["tokens_per_second_per_device"].is_null().all():
+    no_length = steps["seq_length"].is_null().all()
+    no_tokens = no_length and steps["tokens_per_second_per_device"].is_null().all()
+    if no_tokens:
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
+    # Printed tokens say nothing of the work of attention.
+    lacking = ["seq_length"] if no_length and not no_tokens else []
     if layers := how.formula.not_counted(how.shape):
         yield warning("layers_not_counted", formula=how.formula.name, layers=layers)
-    elif sizes := how.formula.missing(how.shape):
+    elif sizes := [*how.formula.missing(how.shape), *lacking]:
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")

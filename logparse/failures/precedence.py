@@ -33,6 +33,8 @@ _CLEARING = frozenset(("slurm.cancel", "arguments.command"))
 _WRITES = frozenset(("ckpt.write", "python.exception", "native.what"))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
 _STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
+# Lines in which torchrun prints exit codes; the signature and the remedy of what ends Python with 2.
+_OF_TORCHRUN, _EXIT_WITH_2 = ("exit.torchrun", "context.block"), frozenset(("file.script", "parser"))
 # Slurm ends the steps of a job first, and then says why it ended the job.
 _ENDED_BY_SLURM, _REASONS = "slurm.cancel", ("time_limit", "preempted", "node")
 # A size that an aborted collective never filled in is any number: a request above so many devices is no real one.
@@ -54,6 +56,7 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
         place = at[id(explains)]
         roots = [root for root in roots if at[id(root)] < place or not _follows(root, explains)]
     if roots:
+        roots = _that_end_so(roots, hits)
         soon = roots if explains is None else [root for root in roots if at[id(root)] < at[id(explains)]]
         return _heaviest(roots, soon)
     if explains is not None:
@@ -67,6 +70,16 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     roles = ("consequence", "finding", "error", "frame")
     by_role = (next((hit for hit in hits if hit.role == role), None) for role in roles)
     return next((hit for hit in (*known[:1], *named[:1], *named_errors[:1], *by_role) if hit is not None), None)
+
+
+def _that_end_so(roots: list[Hit], hits: Sequence[Hit]) -> list[Hit]:
+    """The ``roots`` that end a process with the exit code that torchrun reports; all where that says nothing.
+
+    Python exits with 2 where it finds no program, or the program refuses its arguments; with 1 after an exception.
+    """
+    codes = {hit.code for hit in hits if hit.meaning.signature in _OF_TORCHRUN and hit.code is not None}
+    refused = [root for root in roots if {root.meaning.signature, root.meaning.remedy} & _EXIT_WITH_2]
+    return refused if codes == {2} and refused else roots
 
 
 def _first_wait(hits: Sequence[Hit]) -> Hit | None:

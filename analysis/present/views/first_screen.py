@@ -138,8 +138,12 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         return _phases(run)
     value, clauses, lost = step_time(rate["step_time_ms"]), [], count_lost_updates(run.steps)
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
+    of_batch = next((note.fields["batch"] for note in run.notes if note.code == "step_time_of_one_batch"), None)
     if rate["rate"] != "steady":
         clauses = [_of_other_rows(run, rate)]
+    elif of_batch is not None:
+        # Times over several batches are near none of them.
+        clauses = [tr("median, at a batch of {batch}", batch=of_batch)]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = _mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)
     if rate["rate"] == "steady" and (apart := _far_apart(run)):
@@ -147,7 +151,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
     if rate["rate"] == "steady" and (unit := _clock_unit(run)) > COARSE * rate["step_time_ms"]:
-        clauses.append(tr("rounded to {unit} by the log's clock", unit=step_time(unit)))
+        clauses.append(tr("exact to {unit}", unit=step_time(unit)))
     if lost.lost:
         clauses.append(_lost_updates(lost, run.generates))
     return ScreenRow(tr("step time"), value, clauses)

@@ -489,3 +489,28 @@ def test_attention_within_documents_explains_printed_tflops(tmp_path):
     real = 10 * float(shown(1.0)["MFU"].split()[0])
     assert "(attention within documents)" in shown(0.8 * real)["warnings"]
     assert "within documents)" not in shown(2.5 * real)["warnings"]
+
+
+def test_a_length_that_only_the_formula_needs_is_asked_for_at_once(tmp_path):
+    log = (ROOT / "fixtures/olmo/1b-8gpu/run.log").read_text(encoding="utf-8")
+    assert screen(tmp_path, log)["missing"].startswith("TFLOP/s, MFU: pass --seq-length --model")
+    options = ("--model", "llama3.2-1b", "--hw", "a100", "--dtype", "bf16")
+    assert "TFLOP/s, MFU: pass --seq-length" in screen(tmp_path, log, *options)["missing"]
+    assert "TFLOP/s" in screen(tmp_path, log, *options, "--seq-length", "2048")
+
+
+def test_a_coarse_clock_says_to_what_a_step_is_exact(tmp_path):
+    line = '{{"current_steps": {n}, "total_steps": 900, "loss": 1.0, "epoch": {n}.5, "percentage": 1.0, {clock}}}\n'
+    seconds = (23 * n + n // 3 for n in range(1, 61))
+    clocks = (f'"elapsed_time": "0:{s // 60:02}:{s % 60:02}", "remaining_time": "0:14:35"' for s in seconds)
+    text = "".join(line.format(n=10 * n, clock=clock) for n, clock in enumerate(clocks, 1))
+    assert screen(tmp_path, text)["step time"].endswith("exact to 100 ms")
+    assert "exact to" not in screen(tmp_path, steps())["step time"]
+
+
+def test_of_several_batches_the_time_is_that_of_one(tmp_path):
+    lines = [arguments_dump(SETTINGS)]
+    for step in range(1, 61):
+        pairs = {"global batch size": str(16 if step < 21 else 32), "number of skipped iterations": str(int(step == 9))}
+        lines.append(megatron_line(step, 1000.0 if step < 21 else 2000.0, "", pairs) + "\n")
+    assert screen(tmp_path, "".join(lines))["step time"].endswith("median, at a batch of 32, 1 of 60 updates skipped")

@@ -764,3 +764,26 @@ def test_a_worker_of_paddle_that_connects_again_is_an_attempt(tmp_path):
     )
     ending = ending_of(tmp_path, text)
     assert (ending.line, ending.attempts_in_log) == (4, 2)
+
+
+def test_the_exit_code_of_python_tells_which_of_two_causes_it_was(tmp_path):
+    bind = "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:6000 (errno: 98 - Address already in use).\n"
+    script = "/usr/bin/python: can't open file 'pretrain_gpt.py': [Errno 2] No such file or directory\n"
+    report = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: {}) local_rank: 0 (pid: 7) of binary\n"
+    )
+    assert ending_of(tmp_path, bind + script + report.format(2)).line == 2
+    assert ending_of(tmp_path, bind + script + report.format(1)).line == 1
+
+
+def test_all_ranks_that_others_waited_for_are_named(tmp_path):
+    text = (
+        "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: 0_async_write_complete.0.1.\n"
+    )
+    tasks = "".join(f"/job:jax_worker/replica:0/task:{task}\n" for task in (6, 0, 4, 5, 1, 2, 7, 3))
+    ending = ending_of(tmp_path, text + tasks)
+    assert [suspect.ranks for suspect in ending.suspects] == [tuple(range(8))]
+    assert headline(ending) == "failed: others waited for 8 ranks"
+    assert ending.detail == "save_barrier"
+    few = ending_of(tmp_path, text + tasks[: tasks.index("task:4")])
+    assert [suspect.rank for suspect in few.suspects] == [6, 0]
