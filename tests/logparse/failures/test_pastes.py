@@ -767,7 +767,7 @@ def test_a_worker_of_paddle_that_connects_again_is_an_attempt(tmp_path):
 
 
 def test_the_exit_code_of_python_tells_which_of_two_causes_it_was(tmp_path):
-    bind = "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:6000 (errno: 98 - Address already in use).\n"
+    bind = "[c10d] The server socket has failed to bind to [::]:6000 (errno: 98 - Address already in use).\n"
     script = "/usr/bin/python: can't open file 'pretrain_gpt.py': [Errno 2] No such file or directory\n"
     report = (
         "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: {}) local_rank: 0 (pid: 7) of binary\n"
