@@ -16,6 +16,7 @@ from analysis.run.analyze_steps import analyze_steps
 from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
 from analysis.run.expectations import measure_against
 from analysis.run.load import Loaded, load, split
+from analysis.run.notes import too_fast_for_cpu
 from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
 from analysis.run.overheads import list_overheads
@@ -99,7 +100,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     differ = describe_disagreements(unchanged, context, peak, identified, work, of_passes)
     # First, since it says that every share of the peak is of another device.
     notes = (
-        *_contradicted(how, run),
+        *_contradicted(how, run, too_fast_for_cpu(analysis)),
         *_above_peak(analysis),
         *_of_another_peak(analysis, context),
         *_missing(run, analysis),
@@ -168,15 +169,19 @@ def _named_formula(identified: Identification, differ: Sequence[Note]) -> Iterat
         yield info("formula_identified", findings=identified.findings)
 
 
-def _contradicted(how: RunOptions, run: Loaded) -> Iterator[Note]:
-    """A device given that is not the one that the log names, or for a log that names software of another vendor."""
+def _contradicted(how: RunOptions, run: Loaded, no_cpu: bool) -> Iterator[Note]:
+    """A device given that is not the one that the log names, or for a log that names software of another vendor.
+
+    With ``no_cpu`` the run is too fast for a CPU, whatever the log calls it.
+    """
     if how.hw is None or how.peak_tflops is not None:
         return
     device, named = find_device(how.hw), list(named_vendors(run.log, run.meaning.framework))
     fact = run.context.facts.get("device_name")
     printed = None if fact is None else known_name(fact.value)
     if fact is not None and is_cpu(fact.value):
-        yield warning("hw_for_cpu", device=device.name, origin=fact.origin)
+        if not no_cpu:
+            yield warning("hw_for_cpu", device=device.name, origin=fact.origin)
         return
     if fact is not None and printed is not None:
         other = find_device(printed)
@@ -202,7 +207,8 @@ def _of_another_peak(analysis: Analysis, context: RunContext) -> Iterator[Note]:
     """The log divides its MFU by the peak of another device; where ours is known, the comparison of both says so."""
     if analysis.value("mfu") is None:
         peak = analysis.computation.peak
-        yield from describe_device_mfu(mfu_of_device(analysis.steps, context, peak), peak, context)
+        on_cpu = is_cpu(context.get("device_name")) and not too_fast_for_cpu(analysis)
+        yield from describe_device_mfu(mfu_of_device(analysis.steps, context, peak), peak, context, on_cpu)
 
 
 def _impossible(name: str, analysis: Analysis) -> InputError:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from analysis.hardware.devices import DevicePeak, choose_peak, find_device, is_cpu, known_name
+from analysis.hardware.devices import DevicePeak, choose_peak, find_device, known_name
 from analysis.identify.implied_peak import SAME_PEAK, divided_by, implied_peak
 from analysis.run.printed_rates import printed_rates
 from logparse.context.run_context import RunContext
@@ -77,12 +77,14 @@ def _other_peak(steps: pl.DataFrame, context: RunContext, peak: DevicePeak) -> f
     return implied.tflops_per_second
 
 
-def describe_device_mfu(mfu: DeviceMfu | None, peak: DevicePeak | None, context: RunContext) -> Iterator[Note]:
+def describe_device_mfu(
+    mfu: DeviceMfu | None, peak: DevicePeak | None, context: RunContext, on_cpu: bool
+) -> Iterator[Note]:
     """A warning that the printed MFU is by another peak than that of the run's device."""
     if mfu is None:
         return
     fields = {"printed": mfu.printed, "printed_peak": mfu.printed_peak, "fallback": context.get("mfu_peak_device")}
-    if is_cpu(context.get("device_name")) and peak is None:
+    if on_cpu and peak is None:
         yield warning("printed_mfu_on_cpu", **fields)
     elif peak is None or mfu.value is None:
         yield warning("printed_mfu_by_fallback", **fields)

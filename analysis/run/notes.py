@@ -33,6 +33,8 @@ HIGHEST_PUBLISHED = 0.7
 HIGHEST_BELIEVED = 0.75
 # TFLOP/s that no training of ours reaches on a CPU, whose matrix units are those of few and recent models.
 HIGHEST_OF_CPU = 20.0
+# The finding on a device that the log calls a CPU, and that is faster.
+FAST_FOR_CPU = "fast_for_cpu"
 # Relative difference in pace that two ranks of one job can show.
 PACE_AGREES = 0.1
 # Codes of the notes on a model that has what the formula ignores.
@@ -126,10 +128,10 @@ def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
     if no_tokens:
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     # Printed tokens say nothing of the work of attention.
-    lacking = ["seq_length"] if no_length and not no_tokens else []
+    missing = ["seq_length"] if no_length and not no_tokens else []
     if layers := how.formula.not_counted(how.shape):
         yield warning("layers_not_counted", formula=how.formula.name, layers=layers)
-    elif sizes := [*how.formula.missing(how.shape), *lacking]:
+    elif sizes := [*how.formula.missing(how.shape), *missing]:
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
     if how.recompute is None:
         yield info("hfu_not_computed")
@@ -206,9 +208,13 @@ def _not_understood(result: Analysis) -> Iterator[Note]:
 
 def _of_cpu(result: Analysis, context: RunContext) -> Iterator[Note]:
     """A warning where a device that the log calls a CPU is too fast for one."""
-    reached = result.value("tflops_per_second_per_device")
-    if is_cpu(context.get("device_name")) and result.computation.peak is None and (reached or 0.0) > HIGHEST_OF_CPU:
-        yield warning("fast_for_cpu", reached=reached)
+    if is_cpu(context.get("device_name")) and result.computation.peak is None and too_fast_for_cpu(result):
+        yield warning(FAST_FOR_CPU, reached=result.value("tflops_per_second_per_device"))
+
+
+def too_fast_for_cpu(result: Analysis) -> bool:
+    """Whether the run reaches more TFLOP/s than a CPU does."""
+    return (result.value("tflops_per_second_per_device") or 0.0) > HIGHEST_OF_CPU
 
 
 def _against_peak(result: Analysis, context: RunContext) -> Iterator[Note]:

@@ -14,6 +14,7 @@ from analysis.hardware.devices import BY_HAND
 from analysis.model.parameters import Parameters, count_parameters
 from analysis.run.batch_sizes import mean_batch
 from analysis.run.model_name import names_of_model, printed_name
+from analysis.run.notes import FAST_FOR_CPU
 from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
 from analysis.run.unprinted_steps import MISSING_LINES
@@ -84,7 +85,7 @@ def title_of(
         layers=analysis.computation.shape.num_layers,
         width=analysis.computation.shape.hidden_size,
         devices=analysis.computation.world_size,
-        device=_device(analysis, notes) or context.get("device_name"),
+        device=_device(analysis, notes) or _printed_device(context, notes),
         begins=_begins(analysis.steps, events),
         seconds=seconds or None,
         first_step=first_step,
@@ -117,6 +118,11 @@ def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
     if peak is not None:
         return None if peak.name == BY_HAND else peak.name
     return device_without_peak(notes)
+
+
+def _printed_device(context: RunContext, notes: Sequence[Note]) -> str | None:
+    """The device that the log names; None of a CPU that is too fast for one."""
+    return None if any(note.code == FAST_FOR_CPU for note in notes) else context.get("device_name")
 
 
 def device_without_peak(notes: Sequence[Note]) -> str | None:

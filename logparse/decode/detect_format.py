@@ -122,8 +122,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
     inference = find_inference(contents.ends)
-    if inference is not None:
-        reasons.append(tr("it is of inference ({place}): nothing is trained", place=_place(*inference, sources)))
+    trains_nothing = msg("it is of inference ({place}): nothing is trained")
+    reasons += [tr(trains_nothing, place=_place(*inference, sources))] if inference else []
     reasons += [_describe_stepless(*stepless)] if stepless else []
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
     where = some([source.name for source in sources], 3)

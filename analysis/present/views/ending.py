@@ -36,6 +36,8 @@ MOST_CAUSES = 3
 _REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # The reason to suspect ranks that a barrier counts as missing.
 NOT_JOINED, ALL_ABSENT = "not_joined", "all_absent"
+# The detail of a wait in the first collective: where all ranks wait, none is missing.
+FIRST_COLLECTIVE = "first_collective"
 # Families of a run whose code of exit a reader wants to see.
 _STATES = {
     "completed": msg("completed"),
@@ -164,6 +166,8 @@ def _waits(ending: Ending) -> str:
         who = tr("others")
     else:
         return ""
+    if named is None and ending.detail == FIRST_COLLECTIVE and ending.same_on > 1 and not ending.suspects:
+        return tr("{who} hung in their first collective", who=who)
     if named is None:
         return tr("{who} waited for a missing rank", who=who)
     return tr("{who} waited for rank {rank}", who=who, rank=named)

@@ -150,7 +150,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses.append(tr("{low} to {high} in 80 % of the steps", low=step_time(apart[0]), high=step_time(apart[1])))
     if any(note.code == "time_by_rate_of_run" for note in run.notes):
         clauses = [tr("mean of the training, with evaluations and saves")]
-    if rate["rate"] == "steady" and (unit := _clock_unit(run)) > COARSE * rate["step_time_ms"]:
+    elif rate["rate"] == "steady" and (unit := _clock_unit(run)) > COARSE * rate["step_time_ms"]:
         clauses.append(tr("exact to {unit}", unit=step_time(unit)))
     if lost.lost:
         clauses.append(_lost_updates(lost, run.generates))

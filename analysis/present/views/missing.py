@@ -16,6 +16,7 @@ from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.throughput import throughput_of_all
 from analysis.present.words import word
+from analysis.run.notes import FAST_FOR_CPU
 from analysis.run.other_model import contradicted
 from analysis.run.run import Run
 from analysis.run.self_checks import RATES, is_withheld
@@ -80,8 +81,9 @@ def missing_clauses(run: Run) -> list[str]:
 
 
 def _on_cpu(run: Run) -> bool:
-    """Whether the log names a CPU, and no peak is given to divide by."""
-    return run.analysis.computation.peak is None and is_cpu(run.context.get("device_name"))
+    """Whether the log names a CPU that may be one, and no peak is given to divide by."""
+    doubted = any(note.code == FAST_FOR_CPU for note in run.notes)
+    return run.analysis.computation.peak is None and is_cpu(run.context.get("device_name")) and not doubted
 
 
 def _never(figures: str, notes: Mapping[str, Note]) -> str:
@@ -218,7 +220,7 @@ def _flag_of_peak(run: Run, notes: Mapping[str, Note]) -> str:
     """The flag that gives a peak: the number type where only that is missing."""
     if "number_type_unknown" in notes or ("no_peak_of_type" in notes and run.context.get("precision") is None):
         return "--dtype"
-    return "--peak-tflops" if notes.keys() & NO_PEAK else "--hw"
+    return "--peak-tflops" if notes.keys() & NO_PEAK and FAST_FOR_CPU not in notes else "--hw"
 
 
 def _flags_of_model(run: Run) -> list[str]:

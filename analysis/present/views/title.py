@@ -46,12 +46,16 @@ def _who(run: Run) -> list[str]:
 def _extent(run: Run) -> list[str]:
     title = run.title
     tokens = of_tokens(run, tr("{n} tokens", n=big(title.tokens))) if title.tokens else ""
+    failed = ending_clause(run)
+    if failed and tokens and (title.first_step or 0) > 1:
+        # The step at which it failed does not say where the log begins.
+        tokens = tr("{tokens} from step {first} on", tokens=tokens, first=f"{title.first_step:,}")
     # Without a breakdown the duration is the sum of the step lines.
     by_clock = run.analysis.has_clock and not run.analysis.time_breakdown.is_empty()
     # Between two trainings lies time of neither.
     several = run.analysis.has_clock and run.trainings > 1
     when = _when(replace(title, seconds=None) if several else title, by_clock)
-    facts = (_mixed(run) or ending_clause(run) or _how_far(run), tokens, when, _no_goodput(run))
+    facts = (_mixed(run) or failed or _how_far(run), tokens, when, _no_goodput(run))
     return [fact for fact in facts if fact]
 
 

@@ -314,11 +314,18 @@ def test_the_number_of_warnings_is_that_of_their_section(tmp_path):
 
 def test_on_a_cpu_no_flag_is_asked_for_that_would_not_help(tmp_path):
     on_cpu = "[INFO] [real_accelerator.py:158] Setting ds_accelerator to cpu (auto detect)"
-    text = "".join([arguments_dump(SETTINGS), f"{on_cpu}\n", *(f"{megatron_line(s)}\n" for s in range(1, 31))])
+    head = arguments_dump(SETTINGS) + f"{on_cpu}\n"
+    text = head + "".join(f"{megatron_line(step, 100_000.0)}\n" for step in range(1, 31))
     shown = screen(tmp_path, text)
     assert shown["missing"] == "MFU: not computed on a CPU"
     assert "compared" not in shown
     assert "the log shows a run on a CPU, not on H100 SXM5" in screen(tmp_path, text, "--hw", "h100")["warnings"]
+    # What is too fast for a CPU is none, whatever the log says.
+    fast = head + "".join(f"{megatron_line(step)}\n" for step in range(1, 31))
+    shown = screen(tmp_path, fast)
+    assert "too fast for a CPU: pass --hw" in shown["warnings"]
+    assert shown["missing"] == "MFU: pass --hw"
+    assert "CPU" not in screen(tmp_path, fast, "--hw", "h100").get("warnings", "")
 
 
 def test_many_stalls_are_named_beside_the_median(tmp_path):
@@ -514,3 +521,13 @@ def test_of_several_batches_the_time_is_that_of_one(tmp_path):
         pairs = {"global batch size": str(16 if step < 21 else 32), "number of skipped iterations": str(int(step == 9))}
         lines.append(megatron_line(step, 1000.0 if step < 21 else 2000.0, "", pairs) + "\n")
     assert screen(tmp_path, "".join(lines))["step time"].endswith("median, at a batch of 32, 1 of 60 updates skipped")
+
+
+def test_a_failed_excerpt_says_from_which_step_on_its_tokens_are(tmp_path):
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    for first, says in ((1, False), (41, True)):
+        lines = "".join(f"{megatron_line(step)}\n" for step in range(first, 61))
+        (tmp_path / "run.log").write_text(arguments_dump(SETTINGS) + lines + error)
+        shown = " ".join(run_logparse("analyze", "run.log", cwd=tmp_path).stdout.split())
+        assert "failed at step 60 of 500" in shown
+        assert ("tokens from step 41 on" in shown) == says

@@ -787,3 +787,14 @@ def test_all_ranks_that_others_waited_for_are_named(tmp_path):
     assert ending.detail == "save_barrier"
     few = ending_of(tmp_path, text + tasks[: tasks.index("task:4")])
     assert [suspect.rank for suspect in few.suspects] == [6, 0]
+
+
+def test_where_all_ranks_hang_in_the_first_collective_none_is_missing(tmp_path):
+    line = (
+        "[rank{n}]:[E923 15:45:08.0 ProcessGroupNCCL.cpp:607] [Rank {n}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800048 ms\n"
+    )
+    ending = ending_of(tmp_path, "".join(line.format(n=n) for n in range(4)))
+    assert headline(ending) == "failed: ranks 0 to 3 hung in their first collective"
+    later = ending_of(tmp_path, "".join(line.format(n=n) for n in range(4)).replace("SeqNum=1,", "SeqNum=9,"))
+    assert "waited for a missing rank" in headline(later)
