@@ -15,6 +15,7 @@ import regex
 
 from logparse.context.derivations import Fact
 from logparse.context.run_context import RunContext
+from logparse.context.step_times import resolution
 from logparse.findings import Origin
 
 # The rules by which a size follows.
@@ -28,6 +29,8 @@ TOKENS, TOKENS_EACH = "logged_tokens_per_second", "logged_tokens_per_second_per_
 SAMPLES, SAMPLES_EACH = "logged_samples_per_second", "logged_samples_per_second_per_device"
 # Rows that must agree at least, how far the size may be from a whole number, and how far a row may be from it.
 FEWEST_ROWS, WHOLE, ROW, MOST_ROWS_OFF = 3, 5e-4, 0.02, 0.2
+# Of two whole numbers that are nearer to each other than this rounding cannot choose one.
+ONLY_ONE = 0.5
 # The rates of a whole run count the samples that there are: the last batch of each epoch can be smaller. With so many
 # times more steps in an epoch than samples in a batch, only the batch itself is whole within such a rounding.
 STEPS_OF_EPOCH, MOST_ROUNDING = 2, 0.1
@@ -61,7 +64,29 @@ def sizes_of_rates(steps: pl.DataFrame, context: RunContext, settings: pl.DataFr
             batch / (SECONDS * pl.col(SAMPLES_EACH)),
         ]
         _add(facts, "world_size", DEVICES_OF_RATES, steps, sizes)
+        if "world_size" not in facts and (devices := _devices_of_rounded(steps)):
+            facts["world_size"] = Fact(devices, Origin("derived", rule=DEVICES_OF_RATES))
     return facts
+
+
+def _devices_of_rounded(steps: pl.DataFrame) -> int | None:
+    """The only number of devices that all lines allow with the rates of all and of one, rounded as they are printed."""
+    rows = steps.select(all=TOKENS, one=TOKENS_EACH).drop_nulls().filter((pl.col("all") > 0) & (pl.col("one") > 0))
+    if len(rows) < FEWEST_ROWS:
+        return None
+    of_all, of_one = (_unit(rows[name]) / 2 for name in ("all", "one"))
+    low, high = (pl.col("all") - of_all) / (pl.col("one") + of_one), (pl.col("all") + of_all) / (pl.col("one") - of_one)
+    least, most, widest = rows.select(low.max(), most=high.min(), widest=(high - low).max()).row(0)
+    size = round((least + most) / 2)
+    return size if least <= size <= most and widest < ONLY_ONE else None
+
+
+def _unit(values: pl.Series) -> float:
+    """To what numbers are rounded: the largest power of ten that all are multiples of."""
+    unit = resolution(values)
+    while unit >= 1 and (values % (10 * unit) == 0).all():
+        unit *= 10
+    return unit
 
 
 def _batch_of_run(steps: pl.DataFrame, settings: pl.DataFrame) -> int | None:

@@ -43,6 +43,20 @@ def test_two_rates_give_the_number_of_devices():
     assert sizes(rows) == {"world_size": 16}
 
 
+@pytest.mark.parametrize(
+    ("together", "each", "devices"),
+    [
+        ([14_200.0, 15_500.0, 16_200.0], [1_780.0, 1_940.0, 2_030.0], 8),
+        ([142_000.0, 155_000.0, 162_000.0], [178.0, 194.0, 203.0], None),
+        ([14_200.0, 15_500.0, 17_900.0], [1_780.0, 1_940.0, 2_030.0], None),
+    ],
+    ids=["one is left", "too many", "no one fits"],
+)
+def test_rounded_rates_give_the_only_number_of_devices_that_they_allow(together, each, devices):
+    rows = steps(logged_tokens_per_second=together, logged_tokens_per_second_per_device=each)
+    assert sizes(rows).get("world_size") == devices
+
+
 @pytest.mark.parametrize("rates", [[100.0, 150.0, 210.0], [142.47, 142.9], [100.3, 100.3, 100.3]])
 def test_rows_that_do_not_agree_give_nothing(rates):
     columns = {name: values[: len(rates)] for name, values in TIMES.items()}
