@@ -13,7 +13,8 @@ import regex
 # MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and
 # --timestamps; nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL
 # "node7:4242:4300 [0] "; pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ",
-# "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows.
+# "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows; an
+# editor's "537 ".
 _FOLLOWS = (
     r"(?=\[|Traceback|  File|File \"|(?:\w+\.)*\w+(?:Error|Exception)\b|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d"
     r"|/\S*python[\d.]*: )"
@@ -33,6 +34,8 @@ _PREFIX = regex.compile(
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
     r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS + r"|"
     r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?:: +| +\| )"
+    + _FOLLOWS
+    + r"|\d{1,6} "
     + _FOLLOWS
     + r")"
 )

@@ -194,7 +194,7 @@ PACKED = {
 } | {"reset_attention_mask": {"arguments:reset_attention_mask": "True", "arguments:context_parallel_algo": ".+"}}
 # An MLP of three matrices, by the names of its activation.
 GATED = {
-    **dict.fromkeys(("swiglu", "geglu", "quick_geglu"), "True"),
+    **dict.fromkeys(("swiglu", "geglu", "quick_geglu", "add_gate"), "True"),  # add_gate: AscendSpeed
     "glu_activation": "geglu|liglu|reglu|swiglu",  # BigScience
     "activation": "geglu|swiglu|reglu|glu",  # GPT-NeoX
     "mlp_type": "llama",
@@ -640,7 +640,9 @@ FORMAT = LogFormat(
         Choice("zero_stage", "1", {"arguments:use_distributed_optimizer": "True"}),
         Choice("zero_stage", "0", {"arguments:use_distributed_optimizer": "False"}),
         *(Choice("gated_linear_unit", "True", {f"arguments:{name}": value}) for name, value in GATED.items()),
-        Choice("gated_linear_unit", "False", {"arguments:swiglu": "False"}),
+        # AscendSpeed, which has the fusion, gates by an argument of its own, or by the script of a model.
+        Choice("gated_linear_unit", "False", {"arguments:swiglu": "False", "arguments:mlp_layer_fusion": ABSENT}),
+        Choice("gated_linear_unit", "False", {"arguments:swiglu": "False", "arguments:add_gate": "False"}),
         *NEOX,
         # BigScience, before Megatron-DeepSpeed had grouped attention.
         Choice("gated_linear_unit", "False", {"arguments:glu_activation": "None"}),
@@ -648,6 +650,15 @@ FORMAT = LogFormat(
             "group_query_attention",
             "False",
             {"arguments:glu_activation": ".+", "arguments:num_key_value_heads": ABSENT},
+        ),
+        # Where no other argument of a fork groups them, every head has its own keys.
+        Choice(
+            "group_query_attention",
+            "False",
+            {
+                "arguments:group_query_attention": "False",
+                **_arguments("num_key_value_heads num_kv_heads multi_query_attention multi_query_group_num", ABSENT),
+            },
         ),
         *MEGATRON_BEFORE_CORE,
         Choice("flash_attention", "True", {"arguments:use_flash_attn": "True"}),

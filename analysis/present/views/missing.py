@@ -38,11 +38,11 @@ NO_PEAK = ("no_peak_of_type", "device_not_listed")
 # Settings of a model that a log may not print though it prints its sizes.
 SETTINGS = {
     "num_query_groups": msg("KV heads"),
-    "gated_linear_unit": msg("gated MLP or not"),
+    "gated_linear_unit": msg("MLP gate"),
     "ffn_hidden_size": msg("FFN width"),
     "num_attention_heads": msg("attention heads"),
     "padded_vocab_size": msg("vocabulary size"),
-    "untie_embeddings_and_output_weights": msg("tied embeddings or not"),
+    "untie_embeddings_and_output_weights": msg("tied embeddings"),
 }
 # So many are named with their flags, so many by their flags alone; more are a model to name.
 MOST_NAMED, MOST_FLAGS = 2, 3

@@ -294,8 +294,9 @@ def test_zero_in_the_log_is_no_crash(settings):
         (arguments(group_query_attention=True, num_query_groups=8), 8),
         (arguments(group_query_attention=False, num_query_groups=1, context_parallel_size=1), 32),
         (arguments(group_query_attention=False, num_query_groups=None, context_parallel_size=1), 32),
-        # Before the core line, grouped heads came under other names, so "off" says nothing.
-        (arguments(group_query_attention=False, num_query_groups=1), None),
+        # Before the core line, grouped heads came under other names: "off" says nothing where one of them is there.
+        (arguments(group_query_attention=False, num_query_groups=1), 32),
+        (arguments(group_query_attention=False, num_query_groups=1, multi_query_attention=True), None),
         (arguments(num_query_groups=8), None),
     ],
 )
