@@ -105,11 +105,13 @@ def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most."""
     own = steps.filter(~pl.col("copied")).select("segment", jump=pl.col("step").diff().over("segment"))
     every = pl.col("jump").quantile(0.25, "lower").over("segment")
-    jumps = own.select("jump", interval=every).drop_nulls()
+    jumps = own.select("segment", "jump", interval=every).drop_nulls()
     over = jumps.filter(pl.col("jump") > JUMP * pl.col("interval"))
     missing, done = float((over["jump"] - over["interval"]).sum()), int(jumps["jump"].sum())
     if missing > OF_AN_EXCERPT * done:
-        yield warning(MISSING_LINES, n=round(missing), of=done)
+        # The first line of a start is of steps too.
+        first = int(jumps.unique("segment")["interval"].sum())
+        yield warning(MISSING_LINES, n=round(missing), of=done + first)
         yield from _printed_unlike_clock(steps)
 
 

@@ -90,7 +90,7 @@ def test_an_excerpt_says_how_many_steps_have_no_line(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("\n".join([*DUMP, *lines]) + "\n")
     (note,) = [note for note in analyze_logs([str(path)], RunOptions()).notes if note.code == "step_lines_missing"]
-    assert (note.fields["n"], note.fields["of"]) == (30, 49)
+    assert (note.fields["n"], note.fields["of"]) == (30, 50)
 
 
 def test_an_excerpt_is_short_by_its_lines(tmp_path):
