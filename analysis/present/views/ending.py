@@ -34,7 +34,7 @@ MOST_NAMED = 6
 MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
 _REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
-# The reason to suspect ranks that a barrier counts as missing.
+# Reasons to suspect several ranks at once: a barrier counts them as missing, or another rank names them.
 NOT_JOINED, ALL_ABSENT = "not_joined", "all_absent"
 # The detail of a wait in the first collective: where all ranks wait, none is missing.
 FIRST_COLLECTIVE = "first_collective"
