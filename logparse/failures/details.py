@@ -11,13 +11,12 @@ from typing import Any
 
 import regex
 
+from logparse.failures.frames import Frame
 from logparse.masking import mask_text
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
-# How Python prints a frame of a traceback.
-_FRAME = 'File "'
-# The detail that is a frame of one's own code, and how its figures are named next to those of another detail.
-FRAME, AT = "raised_at", "at_"
+# The figures of a detail that is a call.
+FIGURES_OF_CALL = ("path", "line", "name")
 # The share of a device's memory that is another process's if nothing accounts for it.
 ROOM = 0.2
 
@@ -28,25 +27,33 @@ class DetailPattern:
 
     code: str
     remedies: tuple[str, ...]
-    pattern: str
     sample: tuple[str, ...]
+    pattern: str | None = None
+    frame: str | None = None
     below: bool = False
     above: bool = False
     frames: bool = False
     others: bool = False
     fits: bool = False
-    innermost: bool = False
     complete: bool = False
 
     @cached_property
     def compiled(self) -> regex.Pattern[str]:
-        """The pattern."""
-        return regex.compile(self.pattern)
+        """The pattern; one that finds nothing where the detail is a call."""
+        return regex.compile("(?!)" if self.pattern is None else self.pattern)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The names of its figures."""
+        return FIGURES_OF_CALL if self.frame else tuple(map(figure_name, self.compiled.groupindex))
+
+    def call(self, calls: Sequence[Frame]) -> Frame | None:
+        """The one of ``calls``, see ``frames_above``, that the entry is about."""
+        own = next((call for call in calls if call.own), None)
+        return own if self.frame == "own" or (self.frame == "innermost" and len(calls) == 1) else None
 
     def counts(self, match: regex.Match[str]) -> bool:
         """Whether what the pattern found is what the entry is about."""
-        if self.innermost and _FRAME in match.string[match.end() :]:
-            return False
         if self.fits and mebibytes(match["asked"]) > mebibytes(match["free"]) + mebibytes(match["kept"]):
             return False
         return not self.others or _leaves_room(match)
@@ -62,16 +69,24 @@ def detail_patterns() -> tuple[DetailPattern, ...]:
 
 
 def detail_of(
-    remedy: str, text: str, below: str = "", above: str = "", frames: str = "", wrapped: Sequence[str] = ()
+    remedy: str,
+    text: str,
+    below: str = "",
+    above: str = "",
+    frames: str = "",
+    wrapped: Sequence[str] = (),
+    calls: Sequence[Frame] = (),
 ) -> tuple[str, dict[str, str]] | None:
     """The code and the figures of the first entry for ``remedy`` that fits ``text``, or the lines around it.
 
-    ``frames`` are the lines of the traceback above, more of them than ``above``. ``wrapped`` are what the text may be
-    if a terminal wrapped it.
+    ``frames`` are the lines of the traceback above, more of them than ``above``, ``calls`` those that are known of it.
+    ``wrapped`` are what the text may be if a terminal wrapped it.
     """
     for entry in detail_patterns():
         if remedy not in entry.remedies:
             continue
+        if (call := entry.call(calls)) is not None:
+            return entry.code, {name: str(getattr(call, name)) for name in FIGURES_OF_CALL}
         texts = [
             f"{text}\n{below}" if entry.below else text,
             *([above] if entry.above else []),
@@ -83,18 +98,6 @@ def detail_of(
             found = {name: value for name, value in match.groupdict().items() if value}
             return entry.code, {figure_name(name): _figure(name, value) for name, value in found.items()}
     return None
-
-
-def with_frame(code: str, figures: dict[str, str], remedy: str, frames: str) -> dict[str, str]:
-    """``figures`` of the detail ``code`` with the one of ``frames`` that is of one's own code, as ``at_path`` etc.
-
-    None is added where the words of the detail say the whole next step, or name a frame themselves.
-    """
-    frame = next(entry for entry in detail_patterns() if entry.code == FRAME)
-    match = frame.compiled.search(frames)
-    if match is None or "path" in figures or remedy not in frame.remedies or code in complete_details():
-        return figures
-    return figures | {f"{AT}{name}": mask_text(value) for name, value in match.groupdict().items()}
 
 
 def _leaves_room(match: regex.Match[str]) -> bool:

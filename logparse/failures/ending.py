@@ -25,7 +25,9 @@ from logparse.failures.attribution import (
     same_message,
     words_of,
 )
+from logparse.failures.chain import CHAIN, frames_of, last_of_chain
 from logparse.failures.details import detail_of
+from logparse.failures.frames import Frame
 from logparse.failures.last_lines import LAST_LINES, last_lost, torn_traceback
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import cause_of, is_near, without_caught
@@ -125,6 +127,7 @@ class Ending:
     the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are the
     first and the last of ``attempts_in_log``.
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
+    ``frames`` are the call of one's own code and the one that raised the cause.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -160,6 +163,7 @@ class Ending:
     same_ranks: tuple[int, ...] = ()
     same_hosts: tuple[str, ...] = ()
     process: str | None = None
+    frames: tuple[Frame, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -504,7 +508,9 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed; of a link that failed its host is an end.
         rank, local, host = None, None, host if cause.family == "network" else None
-    evidence = (*map(_evidence, _quoted_lines(cause, part.hits)), *_raised_too(cause, part.hits))
+    chained = last_of_chain(cause, part.hits)
+    quoted_lines = _quoted_lines(cause, part.hits, chained)
+    evidence = (*map(_evidence, quoted_lines), *_raised_too(cause, part.hits))
     meaning = cause.meaning
     if is_of_job(cause):
         rank, local = None, None
@@ -544,21 +550,26 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         peer=cause.fields.get("peer"),
         detail=cause.detail,
         figures=cause.figures,
+        frames=frames_of(cause, chained),
     )
 
 
-def _quoted_lines(cause: Hit, hits: Sequence[Hit]) -> list[Hit]:
+def _quoted_lines(cause: Hit, hits: Sequence[Hit], chained: Hit | None) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
-    others: dict[str, Hit] = {}
+    others: dict[str, Hit] = {} if chained is None else {CHAIN: chained}
     for hit in hits:
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
         if worth and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
-    ranked = sorted(others.values(), key=lambda hit: (ORDER.index(hit.role), at[id(hit)]))
+    ranked = sorted(others.values(), key=lambda hit: (hit is not chained, _place_of(hit.role), at[id(hit)]))
     chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
     return sorted(chosen, key=lambda hit: at[id(hit)])
+
+
+def _place_of(role: str) -> int:
+    return ORDER.index(role) if role in ORDER else 0
 
 
 def _raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:

@@ -9,7 +9,8 @@ from functools import cache
 import polars as pl
 import regex
 
-from logparse.failures.details import detail_of, with_frame
+from logparse.failures.details import detail_of
+from logparse.failures.frames import LONGEST, Frame, frames_above
 from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes, without_notebook
 from logparse.failures.signatures import (
     DATA_CODE,
@@ -119,7 +120,7 @@ class Hit:
 
     ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
     ``fields`` are other named groups of the pattern. ``after_bar`` says whether it follows the last step on its line.
-    ``detail`` and ``figures`` are what details.toml finds.
+    ``detail`` and ``figures`` are what details.toml finds. ``frames`` are calls of the traceback above.
     """
 
     source: str
@@ -137,6 +138,7 @@ class Hit:
     after_bar: bool = False
     detail: str | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
+    frames: tuple[Frame, ...] = ()
 
     @property
     def role(self) -> str:
@@ -231,20 +233,21 @@ def _with_message(hit: Hit, block: TextBlock) -> Hit:
 
 
 def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
-    """``hit`` with the figures and names in its message that the next step needs."""
+    """``hit`` with the calls that led to it, and the figures and names in its message that the next step needs."""
     if hit.role not in JUDGED:
         return hit
     text, below = message_at(block, hit.line, width)
     at = hit.line - block.first
     carried = _ESCAPED.search(_ends_of(text))
     above, frames = (_ends_of(" ".join(block.texts[max(0, at - n) : at])) for n in (LINES_ABOVE, LINES_OF_FRAMES))
+    calls = block.texts[max(0, at - LONGEST) : at].to_list()
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
+        calls = carried["frames"].split("\\n")
+    hit = replace(hit, frames=frames_above(calls, hit.rank))
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
-    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped)
-    if found is None:
-        return hit
-    return replace(hit, detail=found[0], figures=with_frame(*found, hit.meaning.remedy, frames))
+    found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
+    return hit if found is None else replace(hit, detail=found[0], figures=found[1])
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:

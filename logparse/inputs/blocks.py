@@ -219,11 +219,8 @@ def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
             yield chunk if cut == held else b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
             parts, held = [chunk[cut:]], len(chunk) - cut
     last = b"".join(parts)
-    cut = last.rfind(b"\n") + 1
-    if cut:
-        yield last[:cut], True
-    if last[cut:]:
-        yield last[cut:], False
+    if last:
+        yield last, last.endswith(b"\n")
 
 
 def _split(block: bytes) -> pl.Series:

@@ -18,8 +18,9 @@ from analysis.present.words import fill, word, words
 from analysis.present.words.forms import ranges
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
-from logparse.failures.details import AT, FRAME, complete_details
+from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, NOVEL, Attempt, Ending, FailureLine
+from logparse.failures.frames import Frame
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
@@ -265,6 +266,19 @@ def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
     return [Sentence(text), ScreenRows([*_quoted(ending, with_files), *_ranks(ending), *_advice(ending)])]
 
 
+def _calls(ending: Ending) -> list[ScreenRow]:
+    """The line of code that raised the cause, and the one of the user's own code that led to it."""
+    if not ending.frames:
+        return []
+    raised = [ScreenRow(tr("  raised in"), "", [_call(ending.frames[-1])])]
+    return raised + [ScreenRow(tr("  called in"), "", [_call(call)]) for call in ending.frames[:-1]]
+
+
+def _call(call: Frame) -> str:
+    place = tr("{path}, line {line}, in {name}", path=call.path, line=call.line, name=call.name)
+    return place if call.code is None else tr("{place}: {code}", place=place, code=call.code)
+
+
 def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     several = with_files or len({line.source for line in ending.evidence}) > 1
     quoted = [line for line in ending.evidence if line is ending.cause or _loses_values(ending)]
@@ -277,6 +291,7 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     after = [_quoted_line(line, several) for line in others if line.line > at]
     return [
         *cause,
+        *_calls(ending),
         *_rows(tr("  before it"), before),
         *_rows(tr("  after it"), after),
         *_rows(tr("  new lines"), new),
@@ -345,8 +360,6 @@ def _advice(ending: Ending) -> list[ScreenRow]:
 def _next_steps(ending: Ending, remedy: str) -> list[str]:
     """What to try: with the figures and names of the line where it has them, then the general ``remedy``."""
     exact = [fill("details", ending.detail, ending.figures)] if ending.detail else []
-    frame = {name.removeprefix(AT): value for name, value in ending.figures.items() if name.startswith(AT)}
-    exact += [fill("details", FRAME, frame)] if frame else []
     general = [] if ending.detail in complete_details() else [word("remedies", remedy)]
     return [*exact, *general]
 

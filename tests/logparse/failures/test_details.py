@@ -8,7 +8,8 @@ from analysis.present.parts import ScreenRows
 from analysis.present.views.ending import ending_parts
 from analysis.present.words import words
 from logparse.decode.read_run import diagnose_run
-from logparse.failures.details import complete_details, detail_of, detail_patterns, figure_name
+from logparse.failures.details import complete_details, detail_of, detail_patterns
+from logparse.failures.frames import frames_above
 from logparse.failures.signatures import remedies
 from logparse.language import LANGUAGES
 
@@ -18,7 +19,7 @@ SAMPLES = [(entry, sample) for entry in detail_patterns() for sample in entry.sa
 @pytest.mark.parametrize(("entry", "sample"), SAMPLES, ids=lambda one: getattr(one, "code", None))
 def test_each_detail_reads_its_samples(entry, sample):
     for remedy in entry.remedies:
-        code, figures = detail_of(remedy, sample)
+        code, figures = detail_of(remedy, sample, calls=frames_above([sample]))
         assert code == entry.code
         assert all(figures.values())
 
@@ -29,7 +30,7 @@ def test_the_words_of_a_detail_use_its_figures(language):
     assert table.keys() == {entry.code for entry in detail_patterns()}
     for entry in detail_patterns():
         named = {name for _, name, _, _ in string.Formatter().parse(table[entry.code]) if name}
-        assert named == {figure_name(group) for group in entry.compiled.groupindex}, entry.code
+        assert named == set(entry.groups), entry.code
 
 
 def test_details_belong_to_remedies():
@@ -104,10 +105,9 @@ def test_the_next_step_names_what_the_lines_around_the_cause_show(text, step, tm
 
 
 def test_a_line_of_own_code_failed_itself_where_no_library_is_below_it():
-    own, library = (
-        'File "/home/a/train.py", line 3, in main',
-        'File "/usr/lib/python3.11/json/decoder.py", line 9, in decode',
-    )
-    named = {"path": "train.py", "number": "3", "name": "main"}
-    assert detail_of("versions_of_code", "TypeError: a", frames=f"{own}     f(x)") == ("raised_here", named)
-    assert detail_of("versions_of_code", "TypeError: a", frames=f"{own}     f(x)   {library}") == ("raised_at", named)
+    own = ['File "/home/a/train.py", line 3, in main', "    f(x)"]
+    library = ['File "/usr/lib/python3.11/json/decoder.py", line 9, in decode']
+    named = {"path": "train.py", "line": "3", "name": "main"}
+    error = "versions_of_code", "TypeError: a"
+    assert detail_of(*error, calls=frames_above(own)) == ("raised_here", named)
+    assert detail_of(*error, calls=frames_above(own + library)) is None
