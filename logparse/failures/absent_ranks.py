@@ -31,8 +31,9 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
     if not late and (world_size or 2) == 2:
         late = list(_before_the_other(waits, seen))
     yield from late
-    yield from _other_collective(waits)
-    others = [rank for rank in waiting if rank not in {one.rank for one in late}]
+    differing = list(_other_collective(waits))
+    yield from differing
+    others = [rank for rank in waiting if rank not in {one.rank for one in (*late, *differing)}]
     silent = [*_not_joined(waits)] or [*_silent(waits, others, world_size, seen)]
     yield from silent
     yield from _named(hits, waiting, {one.rank for one in (*silent, *late)})
@@ -89,7 +90,10 @@ def _before_the_other(waits: Sequence[Hit], seen: Collection[int]) -> Iterator[S
 
 
 def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:
-    """A rank that waits in another collective than most, at the same number: the code of the ranks differs."""
+    """A rank that waits in another collective than most, at the same number, or the only two that wait, in two.
+
+    The code of the ranks differs, or of two they are in different groups.
+    """
     numbers: dict[str, dict[int, Hit]] = {}
     for hit in waits:
         if hit.rank is not None and "operation" in hit.fields:
@@ -97,6 +101,10 @@ def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:
     for number, own in numbers.items():
         (most, n), *_ = Counter(map(_collective, own.values())).most_common(1)
         few = [hit for hit in own.values() if _collective(hit) != most]
+        if n == len(few) == len(own) - 1 == 1:
+            for hit, other in zip(own.values(), reversed(own.values()), strict=True):
+                at = int(number)
+                yield Suspicion(hit.rank, "collectives_differ", hit.source, hit.line, at=at, other=other.rank)
         if n > 1 and len(few) <= max(1, n // 4):
             for hit in few:
                 yield Suspicion(hit.rank, "other_collective", hit.source, hit.line, n=n, of=len(own), at=int(number))

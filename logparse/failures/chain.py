@@ -30,8 +30,12 @@ def last_of_chain(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
     return None if same_message(last, cause) else last
 
 
-def frames_of(cause: Hit, chained: Hit | None) -> tuple[Frame, ...]:
-    """The call of one's own code that led to ``cause``, which the chain may show later, and the one that raised it."""
-    if chained is None or any(call.own for call in cause.frames):
-        return cause.frames
-    return tuple(dict.fromkeys((*(call for call in chained.frames if call.own), *cause.frames)))
+def frames_of(cause: Hit, chained: Hit | None, hits: Sequence[Hit]) -> tuple[Frame, ...]:
+    """The call of one's own code that led to ``cause``, which the chain may show later, and the one that raised it.
+
+    Where the traceback of ``cause`` is not in the log, those of another rank with the same message.
+    """
+    frames = cause.frames or next((hit.frames for hit in hits if hit.frames and same_message(hit, cause)), ())
+    if chained is None or any(call.own for call in frames):
+        return frames
+    return tuple(dict.fromkeys((*(call for call in chained.frames if call.own), *frames)))

@@ -29,7 +29,7 @@ from logparse.failures.chain import CHAIN, frames_of, last_of_chain
 from logparse.failures.details import detail_of
 from logparse.failures.frames import Frame
 from logparse.failures.last_lines import LAST_LINES, last_lost, torn_traceback
-from logparse.failures.novelty import novel_lines
+from logparse.failures.novelty import novel_lines, repeated_line
 from logparse.failures.precedence import cause_of, is_near, without_caught
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
@@ -127,7 +127,8 @@ class Ending:
     the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are the
     first and the last of ``attempts_in_log``.
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
-    ``frames`` are the call of one's own code and the one that raised the cause.
+    ``frames`` are the call of one's own code and the one that raised the cause. ``silent_seconds`` is how long a run
+    printed nothing before it was stopped, if that is much longer than its other pauses.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -164,6 +165,7 @@ class Ending:
     same_hosts: tuple[str, ...] = ()
     process: str | None = None
     frames: tuple[Frame, ...] = ()
+    silent_seconds: float | None = None
 
     @property
     def failed(self) -> bool:
@@ -406,6 +408,8 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
         ending = replace(ending, step=None, planned_steps=None)
     if cause.role not in ("root", "explains"):
         ending = _with_error_file(_with_novel_lines(ending, last, cause, ends), last.hits)
+    elif cause.frames and last.stepped:
+        ending = _with_repeated_line(ending, last, cause, ends)
     return _with_attempts(ending, attempts)
 
 
@@ -433,10 +437,24 @@ def _only_logged(cause: Hit, progress: Progress, ends: FileEnds) -> bool:
     return progress.step is not None or last - cause.line > LAST_LINES
 
 
+def _with_repeated_line(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
+    """``ending`` with a warning that is printed again and again before an exception."""
+    one = repeated_line(ends, cause.source, cause.line, _last_progress(part))
+    if one is None or any(line.line == one.line for line in ending.evidence):
+        return ending
+    line = FailureLine(cause.source, one.line, quoted(one.text, ""), "error", "unknown", one.rank)
+    return replace(ending, evidence=(line, *ending.evidence))
+
+
+def _last_progress(part: _Part) -> int:
+    """The line of the last step of ``part``, or of its last start."""
+    seen = max((hit.line for hit in part.hits if hit.role == "again"), default=part.first_line - 1)
+    return max(seen, part.stepped_line or 0)
+
+
 def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
     """``ending`` with what is new in the run near a cause that explains little."""
-    seen = max((hit.line for hit in part.hits if hit.role == "again"), default=part.first_line - 1)
-    since = max(seen, part.stepped_line or 0)
+    since = _last_progress(part)
     known = [hit.line for hit in part.hits if hit.source == cause.source]
     return replace(ending, evidence=(*ending.evidence, *_novel(ends, cause.source, cause.line, since, known)))
 
@@ -550,7 +568,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         peer=cause.fields.get("peer"),
         detail=cause.detail,
         figures=cause.figures,
-        frames=frames_of(cause, chained),
+        frames=frames_of(cause, chained, part.hits),
+        silent_seconds=cause.silent_seconds,
     )
 
 

@@ -12,6 +12,8 @@ from logparse.masking import mask_text
 
 # Lines of a traceback that are read, and lines between its last call and its exception, at most.
 LONGEST, NEAR = 100, 12
+# Lines over which one call may be wrapped.
+MOST_PARTS = 3
 # Characters of a line of code.
 LONGEST_CODE = 100
 # A call as Python prints it, and as rich does in a box.
@@ -55,7 +57,8 @@ def frames_above(texts: Sequence[str], rank: int | None = None) -> tuple[Frame, 
     ``texts`` are the lines before the exception; those of other ranks than ``rank`` do not count. One frame where the
     two are the same, or only one is known; none where no traceback ends there.
     """
-    calls = list(_calls_upward([line for text in texts[-LONGEST:] if (line := _bare(text, rank)) is not None]))
+    lines = [line for text in texts[-LONGEST:] if (line := _bare(text, rank)) is not None]
+    calls = list(_calls_upward(_with_whole_calls(lines)))
     own = next((call for call in calls if call.own), None)
     return tuple(dict.fromkeys(call for call in (own, *calls[:1]) if call is not None))
 
@@ -64,6 +67,26 @@ def _bare(text: str, rank: int | None) -> str | None:
     """``text`` without its prefixes; None of another rank."""
     line = read_prefixes(text)
     return None if rank is not None and line.rank not in (None, rank) else line.bare.rstrip()
+
+
+def _with_whole_calls(lines: Sequence[str]) -> list[str]:
+    """``lines`` in which a call that rich wrapped over several lines is one."""
+    whole: list[str] = []
+    at = 0
+    while at < len(lines):
+        n = next((n for n in range(2, MOST_PARTS + 1) if _begins(lines[at]) and _CALL.match(_joined(lines, at, n))), 1)
+        whole.append(_joined(lines, at, n))
+        at += n
+    return whole
+
+
+def _begins(line: str) -> bool:
+    """Whether a call begins on this line and does not end there."""
+    return line.startswith(("File", "> File")) and _CALL.match(line) is None
+
+
+def _joined(lines: Sequence[str], at: int, n: int) -> str:
+    return " ".join(lines[at : at + n])
 
 
 def _calls_upward(lines: Sequence[str]) -> Iterator[Frame]:

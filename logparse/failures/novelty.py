@@ -15,10 +15,13 @@ from logparse.failures.trainers import FileEnds
 
 # Lines that are quoted, lines around the cause that are looked at, and the shortest that says anything.
 MOST_NOVEL, AROUND, SHORTEST = 2, 100, 16
+# From so many lines on the same warning is printed often.
+OFTEN = 10
 # Characters by which lines are the same, without their numbers.
 _SAME = 80
 _NUMBERS = regex.compile(r"0x[0-9a-f]+|[0-9a-f]{12,}|\d+")
 _SPEAKS = regex.compile(r"(?i)error|fail|fatal|warn|abort|cannot|unable|invalid|refused|denied|lost|timed? ?out|exceed")
+_LOUD = regex.compile(r"\b(?:WARN(?:ING)?|ERROR|CRITICAL)\b|(?i:^(?:error|failed|warning)\b)")
 # Frames of tracebacks, the code below them, rules of signs, and what LSF puts around its report.
 _FRAME = regex.compile(r"^(?:\s|frame #|\W*$|\^)|File \".*, line \d|Traceback|Sender: LSF|Job <")
 
@@ -37,9 +40,32 @@ def novel_lines(ends: FileEnds, source: str, cause: int, since: int, known: Sequ
 
     Not those in ``known``, nor any that the run printed before, or that several ranks print.
     """
+    shapes = _new_shapes(ends, source, cause, since)
+    printed = [lines for lines in shapes.values() if len(_ranks(lines)) < 2]
+    found = [NovelLine(*lines[0], read_prefixes(lines[0][1]).rank) for lines in printed]
+    ranked = sorted(
+        _worth(found, known),
+        key=lambda one: (len(shapes[_shape(one.text)]), not _SPEAKS.search(one.text), abs(one.line - cause)),
+    )
+    return sorted(ranked[:MOST_NOVEL], key=lambda one: one.line)
+
+
+def repeated_line(ends: FileEnds, source: str, cause: int, since: int) -> NovelLine | None:
+    """The warning or error of ``source`` that is printed OFTEN before the line ``cause``, and not before ``since``.
+
+    It may be about every sample that the program then has not got.
+    """
+    shapes = _new_shapes(ends, source, cause, since)
+    often = [lines for lines in shapes.values() if len(lines) >= OFTEN and lines[0][0] < cause]
+    loud = (NovelLine(*lines[0], None) for lines in often if _LOUD.search(lines[0][1]))
+    return next(_worth(list(loud), ()), None)
+
+
+def _new_shapes(ends: FileEnds, source: str, cause: int, since: int) -> dict[str, list[tuple[int, str]]]:
+    """The lines around ``cause`` that are new after ``since``, by what they say without numbers."""
     tail = next((tail for tail in ends.tails if tail.source == source), None)
     if tail is None:
-        return []
+        return {}
     rows = list(tail.lines.select("line_number", "text").iter_rows())
     heads = (
         text
@@ -49,17 +75,11 @@ def novel_lines(ends: FileEnds, source: str, cause: int, since: int, known: Sequ
         if head.first + head.count <= since
     )
     before = {_shape(text) for text in heads} | {_shape(text) for number, text in rows if number <= since}
-    near = [(n, text) for n, text in rows if n > since and abs(n - cause) <= AROUND]
     shapes: dict[str, list[tuple[int, str]]] = {}
-    for number, text in near:
-        shapes.setdefault(_shape(text), []).append((number, text))
-    printed = [lines for shape, lines in shapes.items() if shape not in before and len(_ranks(lines)) < 2]
-    found = [NovelLine(*lines[0], read_prefixes(lines[0][1]).rank) for lines in printed]
-    ranked = sorted(
-        _worth(found, known),
-        key=lambda one: (len(shapes[_shape(one.text)]), not _SPEAKS.search(one.text), abs(one.line - cause)),
-    )
-    return sorted(ranked[:MOST_NOVEL], key=lambda one: one.line)
+    for number, text in rows:
+        if number > since and abs(number - cause) <= AROUND and _shape(text) not in before:
+            shapes.setdefault(_shape(text), []).append((number, text))
+    return shapes
 
 
 def _worth(lines: Sequence[NovelLine], known: Sequence[int]) -> Iterator[NovelLine]:

@@ -29,7 +29,7 @@ _PREFIX = regex.compile(
     r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
     r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
     r"|\[?20\d\d[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
-    r"|\[?[EWI]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
+    r"|\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
     r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS + r"|"
@@ -43,7 +43,7 @@ _RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7
 _STAMP = regex.compile(
     r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?P<part>[.,]\d{1,6})?"
-    r"|\b[EWIF](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
+    r"|\b[EWIFV](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
 )
 # A line of output as a notebook stores it: a JSON string whose line break is escaped; colours within it.
 _OF_NOTEBOOK = regex.compile(r'\s*("[^\n]*\\n")\s*,?\s*')

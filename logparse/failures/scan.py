@@ -22,6 +22,7 @@ from logparse.failures.signatures import (
     meaning_of,
     signatures,
 )
+from logparse.failures.silence import silent_seconds
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_text
@@ -67,6 +68,8 @@ _VAGUE = frozenset(
 )
 # Families of what ends a whole job, and the signature of what one process of it prints that is interrupted.
 OF_WHOLE_JOBS, _INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
+# Families of what stops a run from outside: it may have hung before.
+_STOPPED = OF_WHOLE_JOBS | {"signal"}
 # Lines above a cause that may say what it is about, and those with the frames of its traceback.
 LINES_ABOVE, LINES_OF_FRAMES = 12, 60
 # torch.multiprocessing.spawn and Ray name the process above its traceback.
@@ -121,6 +124,7 @@ class Hit:
     ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
     ``fields`` are other named groups of the pattern. ``after_bar`` says whether it follows the last step on its line.
     ``detail`` and ``figures`` are what details.toml finds. ``frames`` are calls of the traceback above.
+    ``silent_seconds`` is how long nothing was printed before a run was stopped.
     """
 
     source: str
@@ -139,6 +143,7 @@ class Hit:
     detail: str | None = None
     figures: Mapping[str, str] = field(default_factory=dict)
     frames: tuple[Frame, ...] = ()
+    silent_seconds: float | None = None
 
     @property
     def role(self) -> str:
@@ -244,7 +249,8 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
         calls = carried["frames"].split("\\n")
-    hit = replace(hit, frames=frames_above(calls, hit.rank))
+    silent = silent_seconds(calls, hit.clock) if hit.clock is not None and hit.family in _STOPPED else None
+    hit = replace(hit, frames=frames_above(calls, hit.rank), silent_seconds=silent)
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])

@@ -16,6 +16,7 @@ WEIGHTS = {
     "all_absent": 6.0,
     "other_collective": 6.0,
     "earlier_collective": 6.0,
+    "collectives_differ": 6.0,
     "heartbeat_lost": 5.0,
     "stopped_first": 4.0,
     "slow_compute": 3.0,
@@ -33,7 +34,7 @@ class Suspicion:
 
     ``share`` is how far a time is above the median of the ranks, or a throughput below the highest. ``n`` of ``of``
     intervals, ranks or attempts show it. ``at`` is a step or the number of a collective. ``ranks`` are those
-    of a node, or those among which some did not join.
+    of a node, or those among which some did not join. ``other`` is the rank with which it is compared.
     """
 
     rank: int | None
@@ -46,6 +47,7 @@ class Suspicion:
     at: int | None = None
     host: str | None = None
     ranks: tuple[int, ...] = ()
+    other: int | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
-from analysis.present.words.forms import ranges
+from analysis.present.words.forms import ranges, span
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
 from logparse.failures.details import complete_details
@@ -37,6 +37,8 @@ MOST_CAUSES = 3
 _REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # Reasons to suspect several ranks at once: a barrier counts them as missing, or another rank names them.
 NOT_JOINED, ALL_ABSENT = "not_joined", "all_absent"
+# Two ranks that wait in different collectives.
+DIFFERING = "collectives_differ"
 # The detail of a wait in the first collective: where all ranks wait, none is missing.
 FIRST_COLLECTIVE = "first_collective"
 # Families of a run whose code of exit a reader wants to see.
@@ -158,6 +160,9 @@ def _waits(ending: Ending) -> str:
         return tr("{n} of {of} ranks did not join", n=(reason.of or 0) - (reason.n or 0), of=reason.of)
     if ending.suspects and ending.suspects[0].reasons[0].code == ALL_ABSENT:
         return tr("others waited for {n} ranks", n=ending.suspects[0].reasons[0].n)
+    if ending.suspects and (differing := ending.suspects[0].reasons[0]).code == DIFFERING:
+        first, second = sorted((differing.rank or 0, differing.other or 0))
+        return tr("ranks {first} and {second} wait in different collectives", first=first, second=second)
     named = _named_missing(ending)
     if ending.same_on > 1:
         who = _all_ranks(ending) or tr("{n} ranks", n=ending.same_on)
@@ -288,6 +293,12 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
     before = [_quoted_line(line, several) for line in others if line.line < at]
+    if ending.silent_seconds is not None:
+        text = tr(
+            "nothing was printed for {time}: it may have hung; next time take stacks first (py-spy dump)",
+            time=span(ending.silent_seconds),
+        )
+        before.append(text)
     after = [_quoted_line(line, several) for line in others if line.line > at]
     return [
         *cause,

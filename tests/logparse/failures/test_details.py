@@ -86,7 +86,7 @@ def test_a_step_that_is_complete_stands_alone(tmp_path):
         ),
         "the line of code that raises an error without a message": (
             'File "/w/rewards.py", line 37, in score\n    raise NotImplementedError\nNotImplementedError',
-            "look at rewards.py, line 37, in score",
+            "rewards.py, line 37, in score: raise NotImplementedError",
         ),
         "one process that prepares data": (
             'File "/w/train.py", line 9, in load\n    with args.main_process_first():\n'

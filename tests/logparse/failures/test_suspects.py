@@ -7,6 +7,7 @@ import regex
 from helpers import ROOT, megatron_line, run_logparse
 from simulated_ranks import simulate
 
+from analysis.present.views.ending import headline
 from logparse.decode.read_run import diagnose_run
 
 # Of the 200 and 500 that benchmarks/suspect_ranks.py simulates, so many are tried here.
@@ -123,6 +124,13 @@ def test_ranks_are_read_without_the_prefix_of_new_versions(tmp_path):
 def test_another_collective_is_seen(tmp_path):
     lines = [TIMEOUT.format(rank, "ALLREDUCE" if rank else "BROADCAST") for rank in range(4)]
     assert reasons(ending_of_lines(tmp_path, "world_size=4", *lines)) == [(0, ["other_collective"])]
+
+
+def test_the_only_two_ranks_that_wait_in_different_collectives_are_both_suspects(tmp_path):
+    lines = [TIMEOUT.format(1, "ALLREDUCE"), TIMEOUT.format(3, "BROADCAST")]
+    ending = ending_of_lines(tmp_path, "world_size=4", *lines)
+    assert reasons(ending) == [(1, ["collectives_differ"]), (3, ["collectives_differ"])]
+    assert headline(ending) == "failed: ranks 1 and 3 wait in different collectives"
 
 
 def test_a_rank_that_fails_in_most_attempts_is_suspected(tmp_path):

@@ -1,0 +1,93 @@
+"""The calls of the traceback above an exception: where it was raised, and from which line of one's own code."""
+
+from dataclasses import replace
+
+import pytest
+
+from analysis.present.parts import ScreenRows
+from analysis.present.views.ending import ending_parts
+from logparse.decode.read_run import diagnose_run
+from logparse.failures.frames import Frame, frames_above
+
+OWN = Frame("train.py", 12, "main", "trainer.fit(data)", own=True)
+LIBRARY = Frame("torch/nn/modules/conv.py", 549, "_conv_forward", "return F.conv2d(", own=False)
+BEGIN = "Traceback (most recent call last):"
+CALL_OF_OWN = ['  File "/home/a/train.py", line 12, in main', "    trainer.fit(data)"]
+CALL_OF_LIBRARY = [
+    '  File "/env/lib/python3.11/site-packages/torch/nn/modules/conv.py", line 549, in _conv_forward',
+    "    return F.conv2d(",
+    "           ^^^^^^^^^",
+]
+BOX = [
+    "╭───── Traceback (most recent call last) ─────╮",
+    "│ /home/a/train.py:12 in main                 │",
+    "│                                             │",
+    "│    11 │   data = load()                     │",
+    "│ ❱  12 │   trainer.fit(data)                 │",
+    "│    13 │   save()                            │",
+    "╰─────────────────────────────────────────────╯",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "frames"),
+    {
+        "own code and the library that it calls": ([BEGIN, *CALL_OF_OWN, *CALL_OF_LIBRARY], (OWN, LIBRARY)),
+        "own code that failed itself": ([BEGIN, *CALL_OF_OWN], (OWN,)),
+        "libraries alone": ([BEGIN, *CALL_OF_LIBRARY], (LIBRARY,)),
+        "another traceback above": ([BEGIN, *CALL_OF_OWN, "KeyError: 'a'", "", BEGIN, *CALL_OF_LIBRARY], (LIBRARY,)),
+        "no traceback": (["epoch 1", "epoch 2"], ()),
+        "a traceback that ended long before": ([BEGIN, *CALL_OF_OWN, *["epoch 1"] * 20], ()),
+        "a box of rich": (BOX, (OWN,)),
+        "a call over several lines": (
+            [BEGIN, "  File ", '"/home/a/train.py", ', "line 12, in main", "    trainer.fit(data)"],
+            (OWN,),
+        ),
+        "lines copied from an editor": ([f"{n:3} {text}" for n, text in enumerate([BEGIN, *CALL_OF_OWN], 98)], (OWN,)),
+        "code of which Python finds no file": ([BEGIN, CALL_OF_OWN[0]], (replace(OWN, code=None),)),
+        "what torch.compile wrote": (
+            ['  File "/tmp/torchinductor_a/x7/c3.py", line 5, in call', "    f()"],
+            (Frame("torchinductor_a/x7/c3.py", 5, "call", "f()", own=False),),
+        ),
+    }.values(),
+)
+def test_the_calls_of_a_traceback_are_read(lines, frames):
+    assert frames_above(lines) == frames
+
+
+def test_lines_of_other_ranks_are_left_out():
+    own = [f"[rank1]: {text}" for text in [BEGIN, *CALL_OF_OWN]]
+    other = [f"[rank2]: {text}" for text in [BEGIN, *CALL_OF_LIBRARY]]
+    assert frames_above([*own[:2], *other, own[2]], rank=1) == (OWN,)
+
+
+def screen_of(tmp_path, *lines):
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines))
+    ending = diagnose_run([str(path)])
+    (rows,) = (part for part in ending_parts(ending) if isinstance(part, ScreenRows))
+    return ending, [(row.label.strip(), row.texts[0]) for row in rows.rows]
+
+
+def test_the_screen_shows_where_a_cause_was_raised_also_on_a_last_line_without_newline(tmp_path):
+    ending, rows = screen_of(tmp_path, BEGIN, *CALL_OF_OWN, *CALL_OF_LIBRARY, "RuntimeError: shapes differ")
+    assert ending.frames == (OWN, LIBRARY)
+    assert ("raised in", "torch/nn/modules/conv.py, line 549, in _conv_forward: return F.conv2d(") in rows
+    assert ("called in", "train.py, line 12, in main: trainer.fit(data)") in rows
+
+
+def test_a_rank_without_its_traceback_has_that_of_another_one_with_the_same_message(tmp_path):
+    trace = [f"[rank6]: {text}" for text in [BEGIN, *CALL_OF_OWN, "TypeError: 'NoneType' object is not iterable"]]
+    ending, _ = screen_of(tmp_path, "[rank5]: TypeError: 'NoneType' object is not iterable", *trace)
+    assert (ending.line, ending.frames) == (1, (OWN,))
+
+
+def test_the_last_exception_of_a_chain_is_quoted_with_the_call_of_own_code(tmp_path):
+    during = "During handling of the above exception, another exception occurred:"
+    first = [BEGIN, *CALL_OF_LIBRARY, "ConnectionError: no route to host"]
+    last = [BEGIN, *CALL_OF_OWN, "OSError: cannot load the settings of acme/model-7b"]
+    ending, rows = screen_of(tmp_path, *first, "", during, "", *last)
+    assert (ending.line, ending.frames) == (5, (OWN, LIBRARY))
+    assert ("after it", f"line {len(first) + len(last) + 3}: {last[-1]}") in rows
+    alone, rows = screen_of(tmp_path, *first, "", *last)
+    assert (alone.frames, [label for label, _ in rows if label == "after it"]) == ((LIBRARY,), [])

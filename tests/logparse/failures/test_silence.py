@@ -1,0 +1,56 @@
+"""How long a run printed nothing before it was stopped, and warnings that it repeats before it fails."""
+
+import pytest
+from helpers import megatron_line
+
+from analysis.present.parts import ScreenRows
+from analysis.present.views.ending import ending_parts
+from logparse.decode.read_run import diagnose_run
+from logparse.failures.silence import silent_seconds
+
+STOP = "W0110 14:55:05.687000 6198 torch/distributed/elastic/agent/server/api.py:719] Received 2 death signal"
+
+
+def printed(*times):
+    return [f"[rank0]:V0110 {time}.370000 6671 torch/distributed/pipelining/stage.py:1341] step" for time in times]
+
+
+def diagnosed(tmp_path, *lines):
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n")
+    ending = diagnose_run([str(path)])
+    rows = [str(row) for part in ending_parts(ending) if isinstance(part, ScreenRows) for row in part.rows]
+    return ending, " ".join(rows)
+
+
+def test_a_run_that_printed_nothing_before_it_was_stopped_may_have_hung(tmp_path):
+    ending, shown = diagnosed(tmp_path, *printed("14:54:01", "14:54:02", "14:54:03"), STOP)
+    assert ending.silent_seconds == pytest.approx(62.317)
+    assert "nothing was printed for 1 min 2 s: it may have hung" in shown
+
+
+@pytest.mark.parametrize(
+    "times",
+    [("14:53:00", "14:54:00", "14:55:00"), ("14:51:05", "14:53:05", "14:54:05"), ("14:54:01",)],
+    ids=["not silent", "its other pauses are as long", "nothing to compare"],
+)
+def test_a_pause_as_long_as_others_is_no_silence(times, tmp_path):
+    ending, shown = diagnosed(tmp_path, *printed(*times), STOP)
+    assert (ending.silent_seconds, "nothing was printed" in shown) == (None, False)
+
+
+def test_lines_without_a_clock_just_before_show_that_it_printed_on():
+    lines = printed("14:54:01", "14:54:02", "14:54:03")
+    clock = 10_000_000.0
+    assert silent_seconds(lines, clock) is not None
+    assert silent_seconds([*lines, *["loss 2.1"] * 4], clock) is None
+
+
+def test_a_new_warning_that_is_printed_often_is_quoted_with_an_exception(tmp_path):
+    trace = ["Traceback (most recent call last):", '  File "/w/a.py", line 3, in cv', "    return s / len(every)"]
+    warned = [f"2026-06-16 10:09:{n:02} WARNING Expecting value: line 1 column {n}" for n in range(20)]
+    steps = [megatron_line(1), megatron_line(2)]
+    ending, _ = diagnosed(tmp_path, *steps, *warned, *trace, "ZeroDivisionError: division by zero")
+    assert [(line.line, line.role) for line in ending.evidence] == [(3, "error"), (26, "root")]
+    ending, _ = diagnosed(tmp_path, *warned[:3], *steps, *warned, *trace, "ZeroDivisionError: division by zero")
+    assert [line.role for line in ending.evidence] == ["root"]
