@@ -14,6 +14,7 @@ import regex
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
 from logparse.errors import NoStepLineError, SeveralRunsError
+from logparse.failures.details import ERROR_FILE
 from logparse.failures.ending import Ending, FailureLine, count_repeated, ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_inference, find_trainer
@@ -135,7 +136,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         )
         error.ending = ending
         return error
-    if ending.figures:
+    if ending.detail == ERROR_FILE:
         remedy = tr("the errors of this job are in {file}: run `logparse diagnose` on it", **ending.figures)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)
     if inference is not None:

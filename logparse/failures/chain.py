@@ -1,4 +1,4 @@
-"""Exceptions that were raised while another one was handled: the last of them says what the program wanted to do."""
+"""Exceptions that follow from a cause: the last one of a chain, and the first one after a line without a traceback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from itertools import dropwhile
 
 from logparse.failures.attribution import same_message
 from logparse.failures.frames import Frame
-from logparse.failures.scan import Hit
+from logparse.failures.precedence import is_near
+from logparse.failures.scan import OF_WHOLE_JOBS, Hit
 
 # The signature of the line between two exceptions of a chain, and lines between the two, at most.
 CHAIN, LONGEST_LINK = "chain.during", 150
@@ -30,12 +31,24 @@ def last_of_chain(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
     return None if same_message(last, cause) else last
 
 
-def frames_of(cause: Hit, chained: Hit | None, hits: Sequence[Hit]) -> tuple[Frame, ...]:
-    """The call of one's own code that led to ``cause``, which the chain may show later, and the one that raised it.
+def raised_after(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
+    """The first exception that a program raises after a ``cause`` without a traceback of its own; None if none does."""
+    if cause.frames or cause.role != "root" or cause.code is not None or cause.family in OF_WHOLE_JOBS | {"signal"}:
+        return None
+    own = (hit for hit in hits if hit.source == cause.source and cause.rank in (None, hit.rank))
+    later = (hit for hit in own if hit.line > cause.line and hit.role in _RAISED and hit.frames)
+    return next((hit for hit in later if is_near(hit, cause) and not same_message(hit, cause)), None)
 
-    Where the traceback of ``cause`` is not in the log, those of another rank with the same message.
+
+def frames_of(cause: Hit, reported: Hit | None, hits: Sequence[Hit]) -> tuple[Frame, ...]:
+    """The call of one's own code that led to ``cause``, which a later exception may show, and the one that raised it.
+
+    Where the traceback of ``cause`` is not in the log, those of another rank with the same message, or of the exception
+    that ``reported`` it.
     """
-    frames = cause.frames or next((hit.frames for hit in hits if hit.frames and same_message(hit, cause)), ())
-    if chained is None or any(call.own for call in frames):
+    same = (hit.frames for hit in hits if hit.frames and same_message(hit, cause))
+    frames = cause.frames or next(same, ())
+    if reported is None or any(call.own for call in frames):
         return frames
-    return tuple(dict.fromkeys((*(call for call in chained.frames if call.own), *frames)))
+    own = (call for call in reported.frames if call.own)
+    return tuple(dict.fromkeys((*own, *frames))) if frames else reported.frames

@@ -15,6 +15,8 @@ from logparse.failures.frames import Frame
 from logparse.masking import mask_text
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
+# The detail with the file of a job's errors.
+ERROR_FILE = "error_file"
 # The figures of a detail that is a call.
 FIGURES_OF_CALL = ("path", "line", "name")
 # The share of a device's memory that is another process's if nothing accounts for it.

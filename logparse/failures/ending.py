@@ -25,7 +25,7 @@ from logparse.failures.attribution import (
     same_message,
     words_of,
 )
-from logparse.failures.chain import CHAIN, frames_of, last_of_chain
+from logparse.failures.chain import CHAIN, frames_of, last_of_chain, raised_after
 from logparse.failures.details import detail_of
 from logparse.failures.frames import Frame
 from logparse.failures.last_lines import LAST_LINES, last_lost, torn_traceback
@@ -494,13 +494,24 @@ def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> En
     An exception that is ``uncaught`` does where the script of a user goes on after the training, often to save.
     """
     cause = cause_of(hits)
-    if cause is None or cause.role not in ("root", "explains"):
+    aborted = cause is not None and cause.family == "crash" and _is_reported(hits)
+    if cause is None or not (aborted or cause.role in ("root", "explains")):
         return ending
     uncaught &= cause.meaning.signature == "python.exception" and not cause.caught
     if not (_is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES):
         return ending
-    remedy, evidence = cause.meaning.remedy or None, (_evidence(cause),)
-    return replace(ending, evidence=evidence, remedy=remedy, detail=cause.detail, figures=cause.figures)
+    rank, local, host, code = attributed(cause, hits)
+    return replace(
+        ending,
+        evidence=(_evidence(cause),),
+        remedy=cause.meaning.remedy or None,
+        detail=cause.detail,
+        figures=cause.figures,
+        rank=rank,
+        local_rank=local,
+        host=host,
+        exit_code=code,
+    )
 
 
 def _judge(part: _Part) -> tuple[str, Hit | None]:
@@ -526,8 +537,8 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed; of a link that failed its host is an end.
         rank, local, host = None, None, host if cause.family == "network" else None
-    chained = last_of_chain(cause, part.hits)
-    quoted_lines = _quoted_lines(cause, part.hits, chained)
+    reported = last_of_chain(cause, part.hits) or raised_after(cause, part.hits)
+    quoted_lines = _quoted_lines(cause, part.hits, reported)
     evidence = (*map(_evidence, quoted_lines), *_raised_too(cause, part.hits))
     meaning = cause.meaning
     if is_of_job(cause):
@@ -568,21 +579,21 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
         peer=cause.fields.get("peer"),
         detail=cause.detail,
         figures=cause.figures,
-        frames=frames_of(cause, chained, part.hits),
+        frames=frames_of(cause, reported, part.hits),
         silent_seconds=cause.silent_seconds,
     )
 
 
-def _quoted_lines(cause: Hit, hits: Sequence[Hit], chained: Hit | None) -> list[Hit]:
+def _quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
-    others: dict[str, Hit] = {} if chained is None else {CHAIN: chained}
+    others: dict[str, Hit] = {} if reported is None else {CHAIN: reported}
     for hit in hits:
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
         if worth and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
-    ranked = sorted(others.values(), key=lambda hit: (hit is not chained, _place_of(hit.role), at[id(hit)]))
+    ranked = sorted(others.values(), key=lambda hit: (hit is not reported, _place_of(hit.role), at[id(hit)]))
     chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
     return sorted(chosen, key=lambda hit: at[id(hit)])
 

@@ -45,7 +45,7 @@ _ESCAPED = regex.compile(
     r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
     r"\\n(?P<last>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b: ?.*?)(?:\\n)*['\"]?\)?\s*$"
 )
-_NO_MESSAGE = regex.compile(r"(?:Error|Exception): *$")
+_NO_MESSAGE = regex.compile(r":\s*$")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
 _TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
@@ -222,12 +222,12 @@ def _reaches(text: str, rest: int, vague: bool) -> bool:
 
 
 def _with_message(hit: Hit, block: TextBlock) -> Hit:
-    """An exception without a message on its line, with that of the line below; one that carries another as that."""
+    """An exception whose message goes on below its line with that; one that carries another as that."""
     at = hit.line - block.first
     if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(block.texts[at]))):
         whole = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
         return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
-    if hit.meaning.signature != "python.exception" or not _NO_MESSAGE.search(hit.text):
+    if hit.meaning.signature != "python.exception" or not _NO_MESSAGE.search(block.texts[at]):
         return hit
     below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
     message = next((text for text in below if text), "")

@@ -129,7 +129,7 @@ def _not_failed(ending: Ending) -> str:
     if _loses_values(ending):
         return tr("{text}; but the last losses are not finite", text=text)
     if ending.state == "completed":
-        cause = word("failures", ending.evidence[0].family)
+        cause = _who(ending) + word("failures", ending.evidence[0].family)
         return tr("{text}; then {cause}: check the last save", text=text, cause=cause)
     return tr("the last values are not finite: the log is cut off, or the run goes on and trains nothing")
 
@@ -275,7 +275,9 @@ def _calls(ending: Ending) -> list[ScreenRow]:
     """The line of code that raised the cause, and the one of the user's own code that led to it."""
     if not ending.frames:
         return []
-    raised = [ScreenRow(tr("  raised in"), "", [_call(ending.frames[-1])])]
+    # A device reports what failed on it later.
+    label = tr("  reported") if ending.family == "device_program" else tr("  raised in")
+    raised = [ScreenRow(label, "", [_call(ending.frames[-1])])]
     return raised + [ScreenRow(tr("  called in"), "", [_call(call)]) for call in ending.frames[:-1]]
 
 
@@ -355,17 +357,20 @@ def _advice(ending: Ending) -> list[ScreenRow]:
     """What to try, which other log to read, and how often the run tried."""
     if not ending.failed:
         steps = _next_steps(ending, ending.remedy) if ending.remedy else []
-        return [*_rows(tr("  try"), steps), *_failed_before(ending)]
+        return [*_rows(tr("  try"), steps), *_exit_code(ending), *_failed_before(ending)]
     rows = []
     if ending.remedy:
         rows += _rows(tr("  try"), _next_steps(ending, ending.remedy))
     if ending.collect:
         rows.append(ScreenRow(tr("  collect"), "", [word("collects", ending.collect)]))
-    if ending.exit_code is not None:
-        rows.append(ScreenRow(tr("  exit code"), "", [str(ending.exit_code)]))
+    rows += _exit_code(ending)
     if ending.attempts_in_log > 1:
         rows.append(ScreenRow(tr("  attempts"), "", _attempts(ending)))
     return rows
+
+
+def _exit_code(ending: Ending) -> list[ScreenRow]:
+    return [] if ending.exit_code is None else [ScreenRow(tr("  exit code"), "", [str(ending.exit_code)])]
 
 
 def _next_steps(ending: Ending, remedy: str) -> list[str]:

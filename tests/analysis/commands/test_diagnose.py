@@ -55,6 +55,18 @@ def test_the_first_line_names_the_failure_and_who_reports_it(tmp_path, printed, 
     assert run_logparse("diagnose", "run.log", cwd=tmp_path).stdout.splitlines()[0] == first
 
 
+def test_a_process_that_aborts_after_the_last_step_is_shown_with_its_exit_code(tmp_path):
+    abort = "[rank1]: Fatal Python error: Aborted\n"
+    report = "E1 api.py:8] failed (exitcode: -6) local_rank: 1 (pid: 7) of binary: /env/bin/python\n"
+    done = megatron_log() + "[after training is done] datetime: 2025\n"
+    (tmp_path / "run.log").write_text(done + abort + report)
+    shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+    assert shown.splitlines()[0].endswith("then rank 1, native code crashed: check the last save")
+    assert "exit code   -6" in shown
+    (tmp_path / "run.log").write_text(done + abort)
+    assert "then" not in run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
+
+
 def test_an_error_after_the_last_step_is_shown_with_its_line(tmp_path):
     full = "OSError: [Errno 28] No space left on device\n"
     (tmp_path / "run.log").write_text(megatron_log() + "[after training is done] datetime: 2025\n" + full)

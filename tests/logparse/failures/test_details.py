@@ -88,6 +88,11 @@ def test_a_step_that_is_complete_stands_alone(tmp_path):
             'File "/w/rewards.py", line 37, in score\n    raise NotImplementedError\nNotImplementedError',
             "rewards.py, line 37, in score: raise NotImplementedError",
         ),
+        "the program whose environment is without a module": (
+            "ModuleNotFoundError: No module named 'apex'\n"
+            "E1 api.py:8] failed (exitcode: 1) local_rank: 0 (pid: 9) of binary: /env/base/bin/python",
+            "module apex for /env/base/bin/python, or start the job in the environment that has it",
+        ),
         "one process that prepares data": (
             'File "/w/train.py", line 9, in load\n    with args.main_process_first():\n'
             "RuntimeError: HCCL function error: HcclBarrier, error code is 107020",

@@ -367,6 +367,8 @@ def test_a_symbol_that_is_missing_asks_for_a_rebuild(tmp_path):
     assert (ending.family, ending.remedy) == ("setup", "rebuild")
     ending = diagnosed(tmp_path, "ModuleNotFoundError: No module named 'flash_attn'")
     assert (ending.family, ending.remedy) == ("arguments", "install")
+    mild = "/env/bitsandbytes/libbitsandbytes_cpu.so: undefined symbol: cadam32bit_grad_fp32"
+    assert diagnosed(tmp_path, mild).state == "unknown"
 
 
 def test_a_full_bar_without_a_loss_does_not_complete_a_run_that_failed_after_it(tmp_path):

@@ -66,7 +66,7 @@ def screen_of(tmp_path, *lines):
     path.write_text("\n".join(lines))
     ending = diagnose_run([str(path)])
     (rows,) = (part for part in ending_parts(ending) if isinstance(part, ScreenRows))
-    return ending, [(row.label.strip(), row.texts[0]) for row in rows.rows]
+    return ending, [(row.label.strip(), row.clauses[0]) for row in rows.rows]
 
 
 def test_the_screen_shows_where_a_cause_was_raised_also_on_a_last_line_without_newline(tmp_path):
@@ -91,3 +91,24 @@ def test_the_last_exception_of_a_chain_is_quoted_with_the_call_of_own_code(tmp_p
     assert ("after it", f"line {len(first) + len(last) + 3}: {last[-1]}") in rows
     alone, rows = screen_of(tmp_path, *first, "", *last)
     assert (alone.frames, [label for label, _ in rows if label == "after it"]) == ((LIBRARY,), [])
+
+
+def test_the_exception_that_reports_a_line_without_a_traceback_is_quoted_with_its_calls(tmp_path):
+    report = "RuntimeError: receive failed"
+    ending, rows = screen_of(tmp_path, "cxil_map: write error", BEGIN, *CALL_OF_OWN, report)
+    assert (ending.line, ending.remedy, ending.frames) == (1, "fabric_memory", (OWN,))
+    assert ("after it", f"line 5: {report}") in rows
+
+
+def test_a_device_reports_what_failed_on_it_later(tmp_path):
+    check = "Indexing.cu:1292: block: [222,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
+    report = "RuntimeError: CUDA error: device-side assert triggered"
+    _, rows = screen_of(tmp_path, check, BEGIN, *CALL_OF_OWN, report)
+    assert ("reported", "train.py, line 12, in main: trainer.fit(data)") in rows
+
+
+def test_a_message_that_goes_on_below_its_line_is_quoted_whole(tmp_path):
+    ending, _ = screen_of(
+        tmp_path, BEGIN, *CALL_OF_OWN, "RuntimeError: ring.hpp:78 receive:", "   fails with status: 1"
+    )
+    assert ending.text == "RuntimeError: ring.hpp:78 receive: fails with status: 1"

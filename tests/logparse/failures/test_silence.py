@@ -8,7 +8,10 @@ from analysis.present.views.ending import ending_parts
 from logparse.decode.read_run import diagnose_run
 from logparse.failures.silence import silent_seconds
 
-STOP = "W0110 14:55:05.687000 6198 torch/distributed/elastic/agent/server/api.py:719] Received 2 death signal"
+STOP = (
+    "W0110 14:55:05.687000 6198 torch/distributed/elastic/agent/server/api.py:719] "
+    "Received 2 death signal, shutting down workers"
+)
 
 
 def printed(*times):
