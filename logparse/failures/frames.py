@@ -32,10 +32,13 @@ _ANOTHER = regex.compile(
 _OF_EDITOR = regex.compile(r"^\d{1,6} {3,}")
 # What Python prints below a line of code, and a box at its sides.
 _MARKS = regex.compile(r"^[\s~^|│╰╯─…]*$|^\[Previous line repeated")
-# A library: what Python or pip installed, or torch.compile wrote. Its path is shown from there on.
+# A library: what Python or pip installed, Cython compiled or torch.compile wrote. Its path is shown from there on.
 _LIBRARY = regex.compile(
-    r"^.*[/\\](?:site-packages|dist-packages|[Ll]ib[/\\]python\d[\d.]*|Lib)[/\\]|^<|^.*(?=torchinductor_)"
+    r"^.*[/\\](?:site-packages|dist-packages|[Ll]ib(?:64|32)?[/\\]python\d[\d.]*|Lib)[/\\]|^<"
+    r"|^.*(?=torchinductor_)|^(?=.*\.p[xy][idx]$)"
 )
+# A call that only passes on what it was called with.
+_PASSES_ON = regex.compile(r"\(\*args, \*\*kw(?:arg)?s\)$")
 # A path of one's own code is shown by its last part, and of a package with that before it.
 _LAST_PART = regex.compile(r"(?:[^/\\]+[/\\](?=__init__\.py$))?[^/\\]+$")
 
@@ -52,15 +55,23 @@ class Frame:
 
 
 def frames_above(texts: Sequence[str], rank: int | None = None) -> tuple[Frame, ...]:
-    """The call of one's own code that led to an exception, and the one that raised it, of the traceback above it.
+    """The call that led to an exception and the one that raised it, of the traceback above it.
 
-    ``texts`` are the lines before the exception; those of other ranks than ``rank`` do not count. One frame where the
-    two are the same, or only one is known; none where no traceback ends there.
+    ``texts`` are the lines before the exception; those of other ranks than ``rank`` do not count. Calls of Python's own
+    library count only without others. The first call is of one's own code, else of another library than the second;
+    where the two are the same, or only one is known, it is the only one. None where no traceback ends there.
     """
     lines = [line for text in texts[-LONGEST:] if (line := _bare(text, rank)) is not None]
     calls = list(_calls_upward(_with_whole_calls(lines)))
+    calls = [call for call in calls if call.own or "/" in call.path] or calls
+    if not calls:
+        return ()
+    raised = calls[0]
+    package = raised.path.split("/")[0]
     own = next((call for call in calls if call.own), None)
-    return tuple(dict.fromkeys(call for call in (own, *calls[:1]) if call is not None))
+    others = (call for call in calls if call.path.split("/")[0] != package and not _PASSES_ON.search(call.code or ""))
+    led = own or next(others, raised)
+    return (raised,) if led == raised else (led, raised)
 
 
 def _bare(text: str, rank: int | None) -> str | None:

@@ -33,6 +33,8 @@ _CLEARING = frozenset(("slurm.cancel", "arguments.command"))
 _WRITES = frozenset(("ckpt.write", "python.exception", "native.what"))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
 _STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
+# What NCCL's watchdog prints around the reason why it ends a process.
+_OF_WATCHDOG = frozenset(("nccl.failed_before", "nccl.down"))
 # Lines in which torchrun prints exit codes; the signature and the remedy of what ends Python with 2.
 _OF_TORCHRUN, _EXIT_WITH_2 = ("exit.torchrun", "context.block"), frozenset(("file.script", "parser"))
 # Slurm ends the steps of a job first, and then says why it ended the job.
@@ -62,8 +64,8 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     if explains is not None:
         return explains
     known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
-    # A process aborts itself after any error in native code.
-    known.sort(key=lambda hit: hit.family == "crash")
+    # A process aborts itself after any error in native code; NCCL's watchdog says first that something failed.
+    known.sort(key=lambda hit: (hit.family == "crash", hit.meaning.signature in _OF_WATCHDOG))
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
     logged = [hit for hit in hits if hit.role == "error"]
     named_errors = [hit for hit in logged if hit.family not in ("unknown", "exception")]

@@ -54,7 +54,7 @@ LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
 _CARRIES = regex.compile(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
-    r"|failed to import on the worker|CheckpointException ranks:"
+    r"|failed to import on the worker|CheckpointException ranks:|error raised in its creation task"
 )
 # Exceptions that a program raises by what it does with its own values.
 _OF_CODE = regex.compile(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
@@ -85,8 +85,11 @@ _OWN_RANK = regex.compile(
 )
 # Ray names the worker before what it prints.
 _OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
-# Ray names the process that raised an exception; lines below, its driver prints the exception.
-_RAISED_AT = regex.compile(r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)")
+# Ray names the process that raised an exception or died; lines below, its driver prints the exception.
+_RAISED_AT = regex.compile(
+    r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)"
+    r"|Worker IP address: (?P<host>[\w.:-]+) .{0,60}?Worker PID: (?P<pid>\d+)"
+)
 # The field of a hit with the process of Ray that raised it, and what that was called for.
 PROCESS = "process"
 # DDP prints the rank below its exception; lines between them, at most.
@@ -336,8 +339,13 @@ def _hit(
             int(number) for number in regex.findall(r"\d+", groups.get("absent", "")) if len(number) < NO_RANK
         ),
         fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES}
-        | ({PROCESS: f"{process['call']}(), pid {process['pid']}"} if process else {}),
+        | ({PROCESS: _process(process)} if process else {}),
     )
+
+
+def _process(match: regex.Match[str]) -> str:
+    """What Ray calls a process: what it was called for, if the line says so, and its number."""
+    return f"{match['call']}(), pid {match['pid']}" if match["call"] else f"pid {match['pid']}"
 
 
 def _message_of(message: str, match: regex.Match[str]) -> str:

@@ -573,3 +573,10 @@ def test_the_worker_of_a_long_line_is_quoted(tmp_path):
     check = "block: [205,0,0], thread: [39,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
     line = f"(CriticActor pid=1501276) {20 * 'build/'}cuda/Indexing.cu:1146: indexSelectLargeIndex: {check}"
     assert diagnosed(tmp_path, line).text.startswith("(CriticActor pid=1501276) …")
+
+
+def test_the_watchdog_of_nccl_gives_way_to_the_reason_that_it_prints(tmp_path):
+    first = "[rank0]:[E ProcessGroupNCCL.cpp:564] [Rank 0] Some NCCL operations have failed or timed out."
+    reason = ["ncclInternalError: Internal check failed.", "Last error:", "ncclNetPluginShim_test() of the plugin"]
+    ending = diagnosed(tmp_path, first, "we are taking the entire process down.", *reason)
+    assert (ending.line, ending.figures["reason"]) == (3, reason[2])

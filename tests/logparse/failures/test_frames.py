@@ -18,6 +18,17 @@ CALL_OF_LIBRARY = [
     "    return F.conv2d(",
     "           ^^^^^^^^^",
 ]
+OTHER = Frame("transformers/modeling_qwen2.py", 262, "forward", "states = self.self_attn(", own=False)
+CALL_OF_OTHER = [
+    '  File "/env/lib/python3.11/site-packages/transformers/modeling_qwen2.py", line 262, in forward',
+    "    states = self.self_attn(",
+]
+CALL_THAT_PASSES_ON = [
+    '  File "/env/lib/python3.11/site-packages/accelerate/utils.py", line 20, in wrapper',
+    "    return self.call(*args, **kwargs)",
+]
+PYTHON = Frame("os.py", 679, "__getitem__", "raise KeyError(key) from None", own=False)
+CALL_OF_PYTHON = ['  File "/usr/lib64/python3.9/os.py", line 679, in __getitem__', "    raise KeyError(key) from None"]
 BOX = [
     "╭───── Traceback (most recent call last) ─────╮",
     "│ /home/a/train.py:12 in main                 │",
@@ -45,6 +56,19 @@ BOX = [
         ),
         "lines copied from an editor": ([f"{n:3} {text}" for n, text in enumerate([BEGIN, *CALL_OF_OWN], 98)], (OWN,)),
         "code of which Python finds no file": ([BEGIN, CALL_OF_OWN[0]], (replace(OWN, code=None),)),
+        "another library that calls the one that raised": (
+            [BEGIN, *CALL_OF_OTHER, *CALL_THAT_PASSES_ON, *CALL_OF_LIBRARY],
+            (OTHER, LIBRARY),
+        ),
+        "Python's own library below another one": (
+            [BEGIN, *CALL_OF_OWN, *CALL_OF_OTHER, *CALL_OF_PYTHON],
+            (OWN, OTHER),
+        ),
+        "Python's own library alone": ([BEGIN, *CALL_OF_PYTHON], (PYTHON,)),
+        "what Cython compiled": (
+            ['  File "pyarrow/error.pxi", line 92, in pyarrow.lib.check_status'],
+            (Frame("pyarrow/error.pxi", 92, "pyarrow.lib.check_status", None, own=False),),
+        ),
         "what torch.compile wrote": (
             ['  File "/tmp/torchinductor_a/x7/c3.py", line 5, in call', "    f()"],
             (Frame("torchinductor_a/x7/c3.py", 5, "call", "f()", own=False),),
@@ -112,3 +136,8 @@ def test_a_message_that_goes_on_below_its_line_is_quoted_whole(tmp_path):
         tmp_path, BEGIN, *CALL_OF_OWN, "RuntimeError: ring.hpp:78 receive:", "   fails with status: 1"
     )
     assert ending.text == "RuntimeError: ring.hpp:78 receive: fails with status: 1"
+
+
+def test_a_variable_that_no_launcher_set_is_named(tmp_path):
+    ending, _ = screen_of(tmp_path, BEGIN, *CALL_OF_OWN, *CALL_OF_PYTHON, "KeyError: 'LOCAL_RANK'")
+    assert (ending.family, ending.detail, ending.figures) == ("arguments", "variable_missing", {"name": "LOCAL_RANK"})

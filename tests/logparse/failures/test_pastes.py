@@ -29,6 +29,17 @@ PASTES = {
         "[ERROR] 2026-01-17-16:50:00 (PID:7, Device:2, RankID:2) ERR99999 UNKNOWN application exception\n",
         ("device_program", 1, 2, None, None),
     ),
+    "the worker of Ray that was killed": (
+        "(raylet) A worker died. Node ID: 1b36 Worker IP address: 10.0.0.7 Worker port: 33877 Worker PID: 42 "
+        "Worker exit type: SYSTEM_ERROR Worker exit detail: The worker may have exceeded K8s pod memory limits.\n",
+        ("host_memory", 1, None, None, "10.0.0.7"),
+    ),
+    "the actor of Ray that raised in its creation task": (
+        "ray.exceptions.RayTaskError(ActorDiedError): ray::Runner.run() (pid=7, ip=10.0.0.6, actor_id=2e)\n"
+        "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, "
+        "ray::Sync.__init__() (pid=8, ip=10.0.0.7, actor_id=3f)\nRuntimeError: NCCL is not available.\n",
+        ("setup", 3, None, None, "10.0.0.7"),
+    ),
     "the worker of Ray that died": (
         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
         "\tclass_name: Worker\n\tpid: 42\n\tname: 4kqR2tWorkerDict_0:3\n\tip: 10.0.0.7\n",
