@@ -8,7 +8,8 @@ from dataclasses import asdict, fields
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from logparse.failures.ending import Attempt, Ending, FailureLine
+from logparse.failures.ending import Attempt, Ending
+from logparse.failures.evidence import FailureLine
 
 # The columns that ``read_ending`` reads.
 KEPT_ENDING = ("ending", "ending_state", "crashed_at")

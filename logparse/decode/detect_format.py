@@ -15,7 +15,8 @@ from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
 from logparse.errors import NoStepLineError, SeveralRunsError
 from logparse.failures.details import ERROR_FILE
-from logparse.failures.ending import Ending, FailureLine, count_repeated, ending_of
+from logparse.failures.ending import Ending, count_repeated, ending_of
+from logparse.failures.evidence import FailureLine
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_inference, find_trainer
 from logparse.findings import Note, warning

@@ -5,63 +5,44 @@ Comes in: the hits of all files, the steps, and the lines on which processes beg
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Any
 
 import polars as pl
 
 from logparse.failures.attribution import (
-    NAMED_BY_LAUNCHER,
     attributed,
     count_unnamed,
     hosts_with,
     hosts_without_rank,
     ranks_of_report,
     ranks_with,
-    same_message,
     words_of,
 )
-from logparse.failures.chain import CHAIN, frames_of, last_of_chain, raised_after
+from logparse.failures.chain import frames_of, last_of_chain, raised_after
 from logparse.failures.details import detail_of
+from logparse.failures.evidence import NOVEL, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.frames import Frame
 from logparse.failures.last_lines import LAST_LINES, last_lost, torn_traceback
-from logparse.failures.novelty import novel_lines, repeated_line
-from logparse.failures.precedence import cause_of, is_near, without_caught
+from logparse.failures.novelty import repeated_line
+from logparse.failures.parts import ENDED_BY_OTHERS, Part, is_reported, of_one_section, parts_of
+from logparse.failures.precedence import cause_of
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
-from logparse.failures.scan import OF_WHOLE_JOBS, PROCESS, Hit, is_of_job, quoted
-from logparse.failures.signatures import JUDGED, LOST_VALUES, TORN_TRACEBACK
+from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
+from logparse.failures.signatures import LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect
 from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.inputs.blocks import TextBlock
-from logparse.inputs.ranks import place_of
 
-# Lines of evidence, at most.
-MOST_EVIDENCE = 4
-# Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
-ORDER = ("finding", "explains", "consequence", "error")
-# Lines before the last step that an error may be in although it is why the run ended.
-WRITTEN_LATE = 10
-# The signature of a line that begins a traceback, with its rank.
-_BEGINS = "context.traceback"
-# Families of a run that a scheduler or a person ended.
-_ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 # Lines of a planned end after which the script of a user goes on.
 _BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
-# The signature of what a process prints as it begins.
-_OF_PROCESS = "again.process"
-# The signature of the last line of Weights & Biases about a run.
-_RUN_CLOSED = "context.run_closed"
-# Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
-_BEFORE_ALL = frozenset(("parser", "syntax"))
-# The role of lines that no signature knows.
-NOVEL = "novel"
 # Of more attempts than these only the first and the last ones are kept, with the number of all.
 FIRST_ATTEMPTS, LAST_ATTEMPTS = 5, 15
 # Attempts that end within so many steps of each other made no progress.
@@ -77,25 +58,11 @@ _STATES = {
 _PRINTED_BY_WAITING = frozenset(
     ("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier", "store.barrier")
 )
-# Lines in which a launcher names the code that a process ended with.
-_REPORTS = NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 # Causes that put the last save in doubt, whoever reports them; of others after the last step most are tear-down.
 _SPOIL_SAVES = frozenset(("disk", "checkpoint"))
 # Lines that one process of several ended well: another may have failed.
 OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
-
-
-@dataclass(frozen=True)
-class FailureLine:
-    """A line that belongs to the failure, and its role."""
-
-    source: str
-    line: int
-    text: str
-    role: str
-    family: str
-    rank: int | None
 
 
 @dataclass(frozen=True)
@@ -195,7 +162,7 @@ def ending_of(
     ``rank_times`` are rows of RANK_TIMES.
     """
     progress = progress_of(steps, ends)
-    parts = _parts(hits, progress, starts, ends)
+    parts = parts_of(hits, progress, starts, ends)
     ending = _of_attempts(parts, progress, ends)
     facts = RankFacts(pl.DataFrame(schema=RANK_TIMES) if rank_times is None else rank_times, steps, ends)
     return _with_few_attempts(_with_suspects(ending, parts, facts, progress))
@@ -208,23 +175,7 @@ def _with_few_attempts(ending: Ending) -> Ending:
     return replace(ending, attempts=few, attempts_in_log=len(every))
 
 
-def _parts(hits: Iterable[Hit], progress: Progress, starts: pl.DataFrame, ends: FileEnds) -> list[_Part]:
-    """The attempts of a file, the last one of several files."""
-    by_source: dict[str, list[Hit]] = {
-        source: [] for source in (*progress.lines, *(tail.source for tail in ends.tails))
-    }
-    for hit in hits:
-        by_source.setdefault(hit.source, []).append(hit)
-    if len(by_source) == 1:
-        ((source, own),) = by_source.items()
-        parts = [part for part in _attempts(source, own, progress, starts) if part.hits or part.stepped]
-        # A complaint before the first start, such as a package that is not there, is no attempt.
-        spoken = len(parts) > 1 and not parts[0].stepped and all(hit.role == "error" for hit in parts[0].hits)
-        return parts[1:] if spoken else parts
-    return [_last_of_files(by_source, progress)]
-
-
-def _with_suspects(ending: Ending, parts: Sequence[_Part], facts: RankFacts, progress: Progress) -> Ending:
+def _with_suspects(ending: Ending, parts: Sequence[Part], facts: RankFacts, progress: Progress) -> Ending:
     """``ending`` with the ranks that may be to blame."""
     last = parts[-1].hits if parts else []
     causes = [(attempt.rank, attempt.host) for attempt in ending.attempts if attempt.state in FAILED]
@@ -244,7 +195,7 @@ def ending_of_lines(
 ) -> Ending:
     """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
     source = steps["source"][0]
-    known = _of_one_section([hit for hit in hits if hit.source == source], steps["line_number"].sort().to_list())
+    known = of_one_section([hit for hit in hits if hit.source == source], steps["line_number"].sort().to_list())
     own = [hit for hit in known if first <= hit.line and (after is None or hit.line < after)]
     if after is not None:
         # What a launcher begins after the last step is the next run.
@@ -253,141 +204,7 @@ def ending_of_lines(
     return ending_of([hit for hit in own if after is None or hit.line < after], steps, starts, FileEnds())
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The hits of one attempt that no step refuted, and where it lies."""
-
-    hits: list[Hit]
-    first_line: int
-    last_line: int | None
-    step: int | None
-    stepped_line: int | None
-
-    @property
-    def stepped(self) -> bool:
-        """Whether it completed a step."""
-        return self.stepped_line is not None
-
-
-def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.DataFrame) -> Iterator[_Part]:
-    """Cut a file where a process begins, or a launcher says so, if something happened since the cut before."""
-    begins = starts.filter(pl.col("source") == source)["line_number"].to_list() if len(starts) else []
-    stepped = progress.lines.get(source, [])
-    hits = _of_one_section(hits, stepped)
-    lines = [hit.line for hit in hits if hit.role not in ("context", "again", "ignored")]
-    again = [*_begun_again(hits), *_begun_anew(hits)]
-    cuts, last = [1], 1
-    for cut in sorted({*begins, *again}):
-        # The settings that each rank prints are one start.
-        if _any_between(lines, last, cut) or _any_between(stepped, last, cut):
-            cuts.append(cut)
-            last = cut
-        elif cut in begins and not (_any_between(begins, last, cut) or last in cuts[1:]):
-            last = cut
-    at = [hit.line for hit in hits]
-    for first, after in zip(cuts, [*cuts[1:], None], strict=True):
-        own = hits[bisect_left(at, first) : len(at) if after is None else bisect_left(at, after)]
-        seen, step = progress.last_in(source, first, after)
-        yield _Part(
-            without_caught(_not_refuted(own, seen or 0)),
-            first,
-            None if after is None else after - 1,
-            step,
-            seen,
-        )
-
-
-def _of_one_section(hits: Sequence[Hit], stepped: Sequence[int]) -> Sequence[Hit]:
-    """Of a document whose steps are all in blocks of code, the ``hits`` before the section after the last step."""
-    fences = [hit.line for hit in hits if hit.meaning.signature == "context.fence"]
-    of_document = stepped and len(fences) > 2 and len(fences) % 2 == 0
-    if not of_document or any(bisect_left(fences, line) % 2 == 0 for line in stepped):
-        return hits
-    headings = (hit.line for hit in hits if hit.meaning.signature == "context.heading" and hit.line > stepped[-1])
-    section = next((line for line in headings if bisect_left(fences, line) % 2 == 0), None)
-    return [hit for hit in hits if section is None or hit.line < section]
-
-
-def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:
-    """The lines after those that say that a run begins; some count only after a report that a process ended."""
-    ended: list[Hit] = []
-    for hit in hits:
-        ended.append(hit)
-        if hit.role == "again" and (hit.meaning.signature != _OF_PROCESS or _has_ended(ended)):
-            ended = []
-            yield hit.line + 1
-
-
-def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
-    """Lines of failures that come before all others of a process, after other failures: the process is a new one."""
-    judged = [hit for hit in hits if hit.role in JUDGED]
-    for before, hit in pairwise(judged):
-        if hit.meaning.remedy in _BEFORE_ALL and not same_message(before, hit):
-            yield hit.line
-
-
-def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:
-    """The ``hits`` after the last step in line ``seen``.
-
-    Steps and bars may be written late, as a process ends: where a launcher reports an error that nothing after them
-    explains, the lines just before count too.
-    """
-    after = [hit for hit in hits if _is_after(hit, seen)]
-    cause = cause_of(after)
-    if cause is not None and cause.role not in ("root", "explains") and _is_reported(after):
-        return [hit for hit in hits if _is_after(hit, seen - WRITTEN_LATE)]
-    return after
-
-
-def _is_reported(hits: Iterable[Hit]) -> bool:
-    """Whether a launcher reports a process that ended with an error."""
-    return any(hit.code not in (None, 0) and hit.meaning.signature in _REPORTS for hit in hits)
-
-
-def _has_ended(hits: Sequence[Hit]) -> bool:
-    """Whether a launcher, a scheduler or Weights & Biases reports the end of a process or of its run."""
-    ended = any(hit.family in _ENDED_BY_OTHERS or hit.meaning.signature == _RUN_CLOSED for hit in hits)
-    return ended or _is_reported(hits)
-
-
-def _is_after(hit: Hit, line: int) -> bool:
-    """Whether no step refutes ``hit``: it is after the last ``line`` with one, or on it after the bar."""
-    return hit.line > line or (hit.line == line and hit.after_bar)
-
-
-def _any_between(lines: Sequence[int], first: int, after: int) -> bool:
-    return bisect_left(lines, first) < bisect_left(lines, after)
-
-
-def _last_of_files(by_source: Mapping[str, Sequence[Hit]], progress: Progress) -> _Part:
-    """The hits of several files, in the order of their clocks where these are known, that no step refuted.
-
-    torchrun numbers attempts: only the files of the last one count.
-    """
-    attempts = {source: place.attempt or 0 if (place := place_of(source)) else 0 for source in by_source}
-    latest = max(attempts.values(), default=0)
-    kept: list[tuple[float, int, int, Hit]] = []
-    for number, (source, hits) in enumerate(by_source.items()):
-        seen = progress.last_in(source, 1, None)[0] or 0
-        clock = 0.0
-        for hit in map(_with_rank_of_file(source), hits):
-            clock = hit.clock if hit.clock is not None else clock
-            old = progress.last_clock is not None and 0 < clock < progress.last_clock
-            if _is_after(hit, seen) and attempts[source] == latest and not (old and not seen):
-                kept.append((clock or float("inf"), number, hit.line, hit))
-    kept.sort(key=lambda row: row[:3])
-    stepped = None if progress.step is None else 0
-    return _Part(without_caught([row[3] for row in kept]), 1, None, progress.step, stepped)
-
-
-def _with_rank_of_file(source: str) -> Callable[[Hit], Hit]:
-    """What gives a line the rank in the name of its file, unless the line has one or the name counts within a node."""
-    place = place_of(source)
-    rank = place.rank if place is not None and place.node is None else None
-    return lambda hit: replace(hit, rank=rank) if hit.rank is None and rank is not None else hit
-
-
-def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> Ending:
+def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> Ending:
     """The ending of the last attempt, with a line on each."""
     if not parts:
         return _without_failure(progress, ends)
@@ -413,7 +230,7 @@ def _of_attempts(parts: Sequence[_Part], progress: Progress, ends: FileEnds) -> 
     return _with_attempts(ending, attempts)
 
 
-def _without_outlived(part: _Part, progress: Progress, ends: FileEnds) -> _Part:
+def _without_outlived(part: Part, progress: Progress, ends: FileEnds) -> Part:
     """``part`` without what its run outlived, where a later line says what failed."""
     cause = _judge(part)[1]
     if cause is None or progress.outlives(cause, ends):
@@ -437,7 +254,7 @@ def _only_logged(cause: Hit, progress: Progress, ends: FileEnds) -> bool:
     return progress.step is not None or last - cause.line > LAST_LINES
 
 
-def _with_repeated_line(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
+def _with_repeated_line(ending: Ending, part: Part, cause: Hit, ends: FileEnds) -> Ending:
     """``ending`` with a warning that is printed again and again before an exception."""
     one = repeated_line(ends, cause.source, cause.line, _last_progress(part))
     if one is None or any(line.line == one.line for line in ending.evidence):
@@ -446,23 +263,17 @@ def _with_repeated_line(ending: Ending, part: _Part, cause: Hit, ends: FileEnds)
     return replace(ending, evidence=(line, *ending.evidence))
 
 
-def _last_progress(part: _Part) -> int:
+def _last_progress(part: Part) -> int:
     """The line of the last step of ``part``, or of its last start."""
     seen = max((hit.line for hit in part.hits if hit.role == "again"), default=part.first_line - 1)
     return max(seen, part.stepped_line or 0)
 
 
-def _with_novel_lines(ending: Ending, part: _Part, cause: Hit, ends: FileEnds) -> Ending:
+def _with_novel_lines(ending: Ending, part: Part, cause: Hit, ends: FileEnds) -> Ending:
     """``ending`` with what is new in the run near a cause that explains little."""
     since = _last_progress(part)
     known = [hit.line for hit in part.hits if hit.source == cause.source]
-    return replace(ending, evidence=(*ending.evidence, *_novel(ends, cause.source, cause.line, since, known)))
-
-
-def _novel(ends: FileEnds, source: str, cause: int, since: int, known: Sequence[int] = ()) -> list[FailureLine]:
-    """What is new in a file near its line ``cause``, after the line ``since``."""
-    new = novel_lines(ends, source, cause, since, known)
-    return [FailureLine(source, one.line, quoted(one.text, ""), NOVEL, "unknown", one.rank) for one in new]
+    return replace(ending, evidence=(*ending.evidence, *novel_evidence(ends, cause.source, cause.line, since, known)))
 
 
 def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
@@ -494,16 +305,16 @@ def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> En
     An exception that is ``uncaught`` does where the script of a user goes on after the training, often to save.
     """
     cause = cause_of(hits)
-    aborted = cause is not None and cause.family == "crash" and _is_reported(hits)
+    aborted = cause is not None and cause.family == "crash" and is_reported(hits)
     if cause is None or not (aborted or cause.role in ("root", "explains")):
         return ending
     uncaught &= cause.meaning.signature == "python.exception" and not cause.caught
-    if not (_is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES):
+    if not (is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES):
         return ending
     rank, local, host, code = attributed(cause, hits)
     return replace(
         ending,
-        evidence=(_evidence(cause),),
+        evidence=(evidence_of(cause),),
         remedy=cause.meaning.remedy or None,
         detail=cause.detail,
         figures=cause.figures,
@@ -514,7 +325,7 @@ def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> En
     )
 
 
-def _judge(part: _Part) -> tuple[str, Hit | None]:
+def _judge(part: Part) -> tuple[str, Hit | None]:
     """The state of an attempt, and the line that shows it."""
     completed = next((hit for hit in part.hits if hit.role == "end"), None)
     if completed is not None and completed.meaning.signature in OF_ONE_PROCESS and cause_of(part.hits) is not None:
@@ -531,15 +342,14 @@ def _judge(part: _Part) -> tuple[str, Hit | None]:
     return _STATES.get(cause.family, "failed"), cause
 
 
-def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
+def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = attributed(cause, part.hits)
     waits = cause.role == "explains" or cause.meaning.signature in _PRINTED_BY_WAITING
     if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed; of a link that failed its host is an end.
         rank, local, host = None, None, host if cause.family == "network" else None
     reported = last_of_chain(cause, part.hits) or raised_after(cause, part.hits)
-    quoted_lines = _quoted_lines(cause, part.hits, reported)
-    evidence = (*map(_evidence, quoted_lines), *_raised_too(cause, part.hits))
+    evidence = (*map(evidence_of, quoted_lines(cause, part.hits, reported)), *raised_too(cause, part.hits))
     meaning = cause.meaning
     if is_of_job(cause):
         rank, local = None, None
@@ -584,42 +394,7 @@ def _failed(part: _Part, state: str, cause: Hit, progress: Progress) -> Ending:
     )
 
 
-def _quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[Hit]:
-    """The cause, and the first lines of other signatures: what followed, and who reported it."""
-    others: dict[str, Hit] = {} if reported is None else {CHAIN: reported}
-    for hit in hits:
-        # A logged error says more than a launcher, and nothing next to a cause.
-        worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
-        if worth and not same_message(hit, cause):
-            others.setdefault(hit.meaning.signature, hit)
-    at = {id(hit): place for place, hit in enumerate(hits)}
-    ranked = sorted(others.values(), key=lambda hit: (hit is not reported, _place_of(hit.role), at[id(hit)]))
-    chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
-    return sorted(chosen, key=lambda hit: at[id(hit)])
-
-
-def _place_of(role: str) -> int:
-    return ORDER.index(role) if role in ORDER else 0
-
-
-def _raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:
-    """Where another rank begins a traceback whose exception is not in the log, near the ``cause``.
-
-    It may have failed in the same way: then the first one that a log shows whole is chance.
-    """
-    if cause.rank is None or cause.role != "root":
-        return []
-    known = {None, *(hit.rank for hit in hits if hit.meaning.signature != _BEGINS)}
-    others = [hit for hit in hits if hit.meaning.signature == _BEGINS and hit.rank not in known and is_near(hit, cause)]
-    lines = [replace(_evidence(hit), text=f"[rank{hit.rank}]: {hit.text}") for hit in others[:1]]
-    return [replace(line, role="consequence") for line in lines]
-
-
-def _evidence(hit: Hit) -> FailureLine:
-    return FailureLine(hit.source, hit.line, hit.text, hit.role, hit.family, hit.rank)
-
-
-def _attempt(part: _Part, state: str, hit: Hit | None) -> Attempt:
+def _attempt(part: Part, state: str, hit: Hit | None) -> Attempt:
     if hit is None:
         return Attempt(part.first_line, part.last_line, part.step, state, "unknown", *(None,) * 5)
     rank, _, host, _ = attributed(hit, part.hits)
@@ -637,7 +412,7 @@ def _with_attempts(ending: Ending, attempts: Sequence[Attempt]) -> Ending:
     """``ending`` with how many attempts at the end failed the same way, and whether any got further."""
     last = attempts[-1]
     same = list(takewhile(lambda one: _fingerprint(one) == _fingerprint(last), reversed(attempts)))
-    if len(same) < 2 or last.family in _ENDED_BY_OTHERS:
+    if len(same) < 2 or last.family in ENDED_BY_OTHERS:
         # Who ends a job says nothing of the next attempt.
         return replace(ending, attempts=tuple(attempts))
     reached = [attempt.step or 0 for attempt in same]
@@ -659,7 +434,7 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     if torn is not None:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)
-        ending = replace(ending, evidence=(*ending.evidence, *_novel(ends, torn[0], torn[1], since)))
+        ending = replace(ending, evidence=(*ending.evidence, *novel_evidence(ends, torn[0], torn[1], since)))
     return _with_line(ending, "numerics", "supported", LOST_VALUES, *lost) if (cut or torn) and lost else ending
 
 

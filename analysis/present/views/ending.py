@@ -19,7 +19,8 @@ from analysis.present.words.forms import ranges, span
 from analysis.run.device_hours import hours_by_ending
 from analysis.run.run import Run
 from logparse.failures.details import complete_details
-from logparse.failures.ending import FAILED, NOVEL, Attempt, Ending, FailureLine
+from logparse.failures.ending import FAILED, Attempt, Ending
+from logparse.failures.evidence import NOVEL, FailureLine
 from logparse.failures.frames import Frame
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect

@@ -8,7 +8,8 @@ from releases import record, write_run
 
 from analysis.history.kept_endings import keep_ending, read_ending
 from analysis.history.records import RUN_COLUMNS, conform_runs
-from logparse.failures.ending import Attempt, Ending, FailureLine
+from logparse.failures.ending import Attempt, Ending
+from logparse.failures.evidence import FailureLine
 
 LINE = FailureLine("run.log", 7, "CUDA out of memory", "root", "device_memory", None)
 ATTEMPT = Attempt(1, None, 30, "failed", "device_memory", "device.torch", 7, "CUDA out of memory", None, "n1")
