@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -36,7 +36,7 @@ from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
 from logparse.failures.signatures import LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
-from logparse.failures.suspicions import Suspect
+from logparse.failures.suspicions import Suspect, Suspicion
 from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning
 from logparse.inputs.blocks import TextBlock
@@ -463,6 +463,35 @@ def _with_line(ending: Ending, family: str, grade: str, remedy: str, source: str
         detail=detail,
         figures=figures,
     )
+
+
+# What the lists of an ending, or of a part of one, hold.
+_LISTED: Mapping[str, type[Any]] = {
+    "evidence": FailureLine,
+    "attempts": Attempt,
+    "suspects": Suspect,
+    "reasons": Suspicion,
+    "frames": Frame,
+}
+
+
+def ending_of_document(document: Mapping[str, Any]) -> Ending:
+    """The ending that a ``document`` made by ``asdict`` describes, without fields that this version does not know."""
+    counted = {"attempts_in_log": len(document.get("attempts", ())), **document}
+    ending: Ending = _filled(Ending, counted)
+    return ending
+
+
+def _filled(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    given = {field.name: _value(field.name, values[field.name]) for field in fields(kind) if field.name in values}
+    needed = {field.name: None for field in fields(kind) if field.default is field.default_factory is MISSING}
+    return kind(**{**needed, **given})
+
+
+def _value(name: str, value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return tuple(_filled(_LISTED[name], one) if name in _LISTED else one for one in value)
 
 
 # The codes of ``notes_of``.

@@ -8,8 +8,11 @@ from releases import record, write_run
 
 from analysis.history.kept_endings import keep_ending, read_ending
 from analysis.history.records import RUN_COLUMNS, conform_runs
+from analysis.present.views.ending import headline
 from logparse.failures.ending import Attempt, Ending
 from logparse.failures.evidence import FailureLine
+from logparse.failures.frames import Frame
+from logparse.failures.suspicions import Suspect, Suspicion
 
 LINE = FailureLine("run.log", 7, "CUDA out of memory", "root", "device_memory", None)
 ATTEMPT = Attempt(1, None, 30, "failed", "device_memory", "device.torch", 7, "CUDA out of memory", None, "n1")
@@ -19,7 +22,9 @@ ENDINGS = [
     Ending(
         *("failed", "device_memory", "established", "device.torch", "run.log", 7, "CUDA out of memory"),
         evidence=(LINE,),
-        suspects=(3, 0),
+        suspects=(Suspect(3, None, (Suspicion(3, "silent", n=7, of=8),)), Suspect(0, "n1", (), (0, 1))),
+        frames=(Frame("train.py", 12, "main", None, own=True),),
+        same_ranks=(1, 2),
         attempts=(ATTEMPT, ATTEMPT),
         repeated=2,
         restart_helps=False,
@@ -62,3 +67,14 @@ def test_another_ending_is_no_difference(tmp_path):
     """A later version may know more of an ending."""
     new = record(write_run(tmp_path / "a.log", 1))
     assert new.differences(new.summary.with_columns(ending=None, ending_state=None, device_hours=None)) == []
+
+
+def test_a_recorded_time_out_with_a_suspect_is_named_in_a_comparison(tmp_path):
+    wait = (
+        "[rank{0}]:[E117 07:42:01.1 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600010 milliseconds\n"
+    )
+    log = write_run(tmp_path / "a.log", 1)
+    log.write_text(log.read_text() + "".join(map(wait.format, range(1, 8))))
+    ending = read_ending(record(log).summary.row(0, named=True))
+    assert headline(ending).endswith("ranks 1 to 7 waited for a missing rank")
