@@ -40,7 +40,7 @@ def quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[
     for hit in hits:
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
-        if worth and not same_message(hit, cause):
+        if worth and hit is not reported and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
     ranked = sorted(others.values(), key=lambda hit: (hit is not reported, _place_of(hit.role), at[id(hit)]))

@@ -116,36 +116,40 @@ def _bars(tail: TextBlock) -> list[tuple[int, int]]:
 
 
 def last_progress(tail: TextBlock) -> int | None:
-    """The last line of ``tail`` with a counter of steps, None where there is none."""
-    found = _counted(tail)
-    return found[-1][0] if len({step for _, step in found}) > 1 else None
+    """The last line of ``tail`` with a counter of steps, None where there is none that changes."""
+    found = _counters(tail)
+    changes = any(len({step for _, step in counter}) > 1 for counter in found.values())
+    return max(counter[-1][0] for counter in found.values()) if changes else None
 
 
 def last_rise(tail: TextBlock) -> int:
     """The last line of ``tail`` whose counter of steps is higher than the one before; 0 where none is."""
-    return max((number for (_, before), (number, step) in pairwise(_counted(tail)) if step > before), default=0)
+    pairs = (pair for counter in _counters(tail).values() for pair in pairwise(counter))
+    return max((number for (_, before), (number, step) in pairs if step > before), default=0)
 
 
 def _goes_on(tail: TextBlock, line: int) -> bool:
     """Whether a counter of steps is higher after ``line`` than before it."""
-    found = _counted(tail)
-    before = [step for number, step in found if number <= line]
-    after = [step for number, step in found if number > line]
+    counters = _counters(tail).values()
+    return any(_rises_after([one for one in counter if one[0] <= line], counter) for counter in counters)
+
+
+def _rises_after(before: Sequence[tuple[int, int]], counter: Sequence[tuple[int, int]]) -> bool:
+    after = [step for _, step in counter[len(before) :]]
     # One counter after an error may be a bar that is drawn once more, or a setting.
     if not before:
         return len(set(after)) > 1
-    return bool(after) and max(after) > before[-1]
+    return bool(after) and max(after) > before[-1][1]
 
 
-def _counted(tail: TextBlock) -> list[tuple[int, int]]:
+def _counters(tail: TextBlock) -> dict[str, list[tuple[int, int]]]:
+    """Lines and steps of each counter of ``tail``; bars with different totals count different things."""
+    found: dict[str, list[tuple[int, int]]] = {}
     numbered = tail.matching(r"\d+/\d+ \[|(?i)step|iter").select("line_number", "text").iter_rows()
-    found = []
     for number, text in numbered:
         text = text[-LONGEST_END:]
         bars = _BAR.findall(text)
         counter = _COUNTER.search(text) if not bars and _MEASURED.search(text) else None
-        if bars:
-            found.append((number, int(bars[-1][0])))
-        elif counter:
-            found.append((number, int(counter[1])))
+        for step, total in bars[-1:] or ([(counter[1], "")] if counter else []):
+            found.setdefault(total, []).append((number, int(step)))
     return found

@@ -29,6 +29,17 @@ PASTES = {
         "[ERROR] 2026-01-17-16:50:00 (PID:7, Device:2, RankID:2) ERR99999 UNKNOWN application exception\n",
         ("device_program", 1, 2, None, None),
     ),
+    "a check on the device before two bars of different totals": (
+        "Indexing.cu:699: block: [588,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+        "Iteration:   4%|#  | 43/1216 [00:21<09:52,  1.98it/s]\nEpoch:   0%|   | 0/50 [00:21<?, ?it/s]\n"
+        "RuntimeError: CUDA error: device-side assert triggered\n",
+        ("device_program", 1, None, None, None),
+    ),
+    "a compiler that CUDA refuses, before the end of the build": (
+        "host_config.h:139:2: error: #error -- unsupported GNU version! gcc versions later than 11 are not supported!\n"
+        "ninja: build stopped: subcommand failed.\n",
+        ("arguments", 1, None, None, None),
+    ),
     "the worker of Ray that was killed": (
         "(raylet) A worker died. Node ID: 1b36 Worker IP address: 10.0.0.7 Worker port: 33877 Worker PID: 42 "
         "Worker exit type: SYSTEM_ERROR Worker exit detail: The worker may have exceeded K8s pod memory limits.\n",
