@@ -56,7 +56,7 @@ _IN_URL = regex.compile(
     r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
 )
 _NAME = r"([A-Za-z_][\w.-]{0,128}+)"
-_ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\s{{0,3}}+[:=]\s{{0,3}}+")
+_ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\]?+\s{{0,3}}+[:=]\s{{0,3}}+")
 _FLAG = regex.compile(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\?[\"']?-)")
 _VALUE = regex.compile(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))")
 # What a text holds that any of the patterns above can match; looked for in a column at once.

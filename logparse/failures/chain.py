@@ -14,6 +14,12 @@ from logparse.failures.scan import OF_WHOLE_JOBS, Hit
 CHAIN, LONGEST_LINK = "chain.during", 150
 # Roles of exceptions in it.
 _RAISED = ("root", "consequence")
+# The signature of a line that begins a traceback.
+BEGINS = "context.traceback"
+# Lines between a line without a traceback and that of the exception that reports it, at most.
+FURTHEST = 40
+# Families of causes that a program does not report as its exception.
+_OF_ITSELF = OF_WHOLE_JOBS | {"signal", "killed", "hardware", "node", "host_memory", "disk"}
 
 
 def last_of_chain(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
@@ -33,11 +39,16 @@ def last_of_chain(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
 
 def raised_after(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
     """The first exception that a program raises after a ``cause`` without a traceback of its own; None if none does."""
-    if cause.frames or cause.role != "root" or cause.code is not None or cause.family in OF_WHOLE_JOBS | {"signal"}:
+    if cause.frames or cause.role != "root" or cause.code is not None or cause.family in _OF_ITSELF:
         return None
-    own = (hit for hit in hits if hit.source == cause.source and cause.rank in (None, hit.rank))
-    later = (hit for hit in own if hit.line > cause.line and hit.role in _RAISED and hit.frames)
-    return next((hit for hit in later if is_near(hit, cause) and not same_message(hit, cause)), None)
+    own = [hit for hit in hits if hit.source == cause.source and cause.rank in (None, hit.rank)]
+    printed = max((hit.line for hit in own if same_message(hit, cause)), default=cause.line)
+    begun = [hit.line for hit in own if hit.meaning.signature == BEGINS and hit.line > printed]
+    later = (hit for hit in own if hit.line > printed and hit.role in _RAISED and hit.frames)
+    first = next(later, None)
+    if first is None or min((*begun[:1], first.line)) - printed > FURTHEST:
+        return None
+    return first if is_near(first, cause) or printed > cause.line else None
 
 
 def frames_of(cause: Hit, reported: Hit | None, hits: Sequence[Hit]) -> tuple[Frame, ...]:
@@ -46,9 +57,17 @@ def frames_of(cause: Hit, reported: Hit | None, hits: Sequence[Hit]) -> tuple[Fr
     Where the traceback of ``cause`` is not in the log, those of another rank with the same message, or of the exception
     that ``reported`` it.
     """
-    same = (hit.frames for hit in hits if hit.frames and same_message(hit, cause))
-    frames = cause.frames or next(same, ())
+    frames = cause.frames or _of_others(cause, hits)
     if reported is None or any(call.own for call in frames):
         return frames
     own = (call for call in reported.frames if call.own)
     return tuple(dict.fromkeys((*own, *frames))) if frames else reported.frames
+
+
+def reporting_line(cause: Hit, reported: Hit | None, hits: Sequence[Hit]) -> int | None:
+    """The line of the exception whose calls ``frames_of`` gives, if they are not those of ``cause``."""
+    return None if reported is None or cause.frames or _of_others(cause, hits) else reported.line
+
+
+def _of_others(cause: Hit, hits: Sequence[Hit]) -> tuple[Frame, ...]:
+    return next((hit.frames for hit in hits if hit.frames and same_message(hit, cause)), ())

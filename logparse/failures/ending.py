@@ -23,7 +23,7 @@ from logparse.failures.attribution import (
     ranks_with,
     words_of,
 )
-from logparse.failures.chain import frames_of, last_of_chain, raised_after
+from logparse.failures.chain import frames_of, last_of_chain, raised_after, reporting_line
 from logparse.failures.details import detail_of
 from logparse.failures.evidence import NOVEL, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.frames import Frame
@@ -47,6 +47,8 @@ _BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
 FIRST_ATTEMPTS, LAST_ATTEMPTS = 5, 15
 # Attempts that end within so many steps of each other made no progress.
 SAME_STEPS = 2
+# Families of exceptions that samples which a program lost may explain.
+_OF_DATA = frozenset(("exception", "data", "file"))
 _STATES = {
     "time_limit": "time_limit",
     "preempted": "preempted",
@@ -94,8 +96,9 @@ class Ending:
     the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are the
     first and the last of ``attempts_in_log``.
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
-    ``frames`` are the call of one's own code and the one that raised the cause. ``silent_seconds`` is how long a run
-    printed nothing before it was stopped, if that is much longer than its other pauses.
+    ``frames`` are the call of one's own code and the one that raised the cause, or the exception that reports it, on
+    the line ``reported_on``. ``silent_seconds`` is how long a run printed nothing before it was stopped, if that is
+    much longer than its other pauses.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -133,6 +136,7 @@ class Ending:
     process: str | None = None
     frames: tuple[Frame, ...] = ()
     silent_seconds: float | None = None
+    reported_on: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -225,7 +229,7 @@ def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> E
         ending = replace(ending, step=None, planned_steps=None)
     if cause.role not in ("root", "explains"):
         ending = _with_error_file(_with_novel_lines(ending, last, cause, ends), last.hits)
-    elif cause.frames and last.stepped:
+    elif cause.frames and last.stepped and cause.family in _OF_DATA:
         ending = _with_repeated_line(ending, last, cause, ends)
     return _with_attempts(ending, attempts)
 
@@ -390,6 +394,7 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
         detail=cause.detail,
         figures=cause.figures,
         frames=frames_of(cause, reported, part.hits),
+        reported_on=reporting_line(cause, reported, part.hits),
         silent_seconds=cause.silent_seconds,
     )
 

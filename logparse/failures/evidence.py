@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from logparse.failures.attribution import same_message
-from logparse.failures.chain import CHAIN
+from logparse.failures.chain import BEGINS, CHAIN
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import is_near
 from logparse.failures.scan import Hit, quoted
@@ -16,8 +16,6 @@ from logparse.failures.trainers import FileEnds
 MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence", "error")
-# The signature of a line that begins a traceback, with its rank.
-_BEGINS = "context.traceback"
 # The role of lines that no signature knows.
 NOVEL = "novel"
 
@@ -59,8 +57,8 @@ def raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:
     """
     if cause.rank is None or cause.role != "root":
         return []
-    known = {None, *(hit.rank for hit in hits if hit.meaning.signature != _BEGINS)}
-    others = [hit for hit in hits if hit.meaning.signature == _BEGINS and hit.rank not in known and is_near(hit, cause)]
+    known = {None, *(hit.rank for hit in hits if hit.meaning.signature != BEGINS)}
+    others = [hit for hit in hits if hit.meaning.signature == BEGINS and hit.rank not in known and is_near(hit, cause)]
     lines = [replace(evidence_of(hit), text=f"[rank{hit.rank}]: {hit.text}") for hit in others[:1]]
     return [replace(line, role="consequence") for line in lines]
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import regex
 
-from logparse.failures.prefixes import read_prefixes
-from logparse.masking import mask_text
+from logparse.failures.prefixes import read_prefixes, writer_of
+from logparse.masking import mask, mask_text
 
-# Lines of a traceback that are read, and lines between its last call and its exception, at most.
+# Lines of a traceback that are read, and lines between two of its calls or the last one and its exception, at most.
 LONGEST, NEAR = 100, 12
 # Lines over which one call may be wrapped.
 MOST_PARTS = 3
-# Characters of a line of code.
-LONGEST_CODE = 100
+# Characters of a line of code, and blanks before it and before a call of a traceback, at least.
+LONGEST_CODE, INDENT = 100, 3
 # A call as Python prints it, and as rich does in a box.
 _CALL = regex.compile(
     r'^(?:> )?File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<name><?[\w.]+>?)'
@@ -23,24 +23,27 @@ _CALL = regex.compile(
 )
 # The line of code of a call in the box.
 _BOXED_CODE = regex.compile(r"^│ ❱ *\d+ │ *(?P<code>.*?) *│$")
-# Where the traceback of another exception begins or ends.
-_ANOTHER = regex.compile(
-    r"^(?:Traceback \(most|╭─+ *Traceback|During handling of|The above exception was)"
-    r"|^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b(?!\()"
-)
+# Where a traceback begins, and what prints one of code that did not fail.
+_BEGIN, _NO_FAILURE = "Traceback (most", regex.compile(r"^Stack \(most|Traceback of forward")
+# An exception; the name of one alone, or before its message.
+_RAISED = regex.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?!\()")
+_NAMED = regex.compile(r"^[A-Za-z_][\w.]*(?::|$)")
 # The number of a line in an editor, before what was copied from it.
 _OF_EDITOR = regex.compile(r"^\d{1,6} {3,}")
 # What Python prints below a line of code, and a box at its sides.
-_MARKS = regex.compile(r"^[\s~^|│╰╯─…]*$|^\[Previous line repeated")
+_MARKS = regex.compile(r"^[\s~^|│╰╯╭─…]*$|^\[Previous line repeated|^\.\.\.<\d+ lines>\.\.\.$")
 # A library: what Python or pip installed, Cython compiled or torch.compile wrote. Its path is shown from there on.
 _LIBRARY = regex.compile(
-    r"^.*[/\\](?:site-packages|dist-packages|[Ll]ib(?:64|32)?[/\\]python\d[\d.]*|Lib)[/\\]|^<"
+    r"^.*(?:[/\\](?:site-packages|dist-packages|[Ll]ib(?:64|32)?[/\\]python\d[\d.]*)[/\\]|\\[Ll]ib\\)|^(?=<)"
     r"|^.*(?=torchinductor_)|^(?=.*\.p[xy][idx]$)"
 )
 # A call that only passes on what it was called with.
 _PASSES_ON = regex.compile(r"\(\*args, \*\*kw(?:arg)?s\)$")
 # A path of one's own code is shown by its last part, and of a package with that before it.
 _LAST_PART = regex.compile(r"(?:[^/\\]+[/\\](?=__init__\.py$))?[^/\\]+$")
+# Code that is about secrets, and a text in it that may be one.
+_OF_SECRETS = regex.compile(r"(?i)key|token|secret|passw|pwd|login|auth|cred|connect")
+_LITERAL = regex.compile(r"""(?<=(['"]))(?=[^'"]*\d)[^'"]{8,}(?=\1)""")
 
 
 @dataclass(frozen=True)
@@ -54,82 +57,124 @@ class Frame:
     own: bool
 
 
-def frames_above(texts: Sequence[str], rank: int | None = None) -> tuple[Frame, ...]:
-    """The call that led to an exception and the one that raised it, of the traceback above it.
+def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -> tuple[Frame, ...]:
+    """The call that led to an exception and the one that raised it, of the traceback right above it.
 
-    ``texts`` are the lines before the exception; those of other ranks than ``rank`` do not count. Calls of Python's own
-    library count only without others. The first call is of one's own code, else of another library than the second;
-    where the two are the same, or only one is known, it is the only one. None where no traceback ends there.
+    ``texts`` are the lines before the exception ``raised``, ``below`` those after it; lines of other processes do not
+    count. Calls of Python's own library count only without others. The first call is of one's own code, else of another
+    library than the second; where the two are the same, or only one is known, it is the only one. None where no
+    traceback ends there, or where processes that no prefix tells apart print theirs at once.
     """
-    lines = [line for text in texts[-LONGEST:] if (line := _bare(text, rank)) is not None]
-    calls = list(_calls_upward(_with_whole_calls(lines)))
-    calls = [call for call in calls if call.own or "/" in call.path] or calls
-    if not calls:
+    writer = writer_of(raised)
+    own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
+    lines = _with_whole_calls(own)
+    calls = list(_calls_upward(lines))
+    if not calls or (_are_mixed(lines) and not _is_repeated(calls[0], [*texts[-LONGEST:], *below[:LONGEST]])):
         return ()
-    raised = calls[0]
-    package = raised.path.split("/")[0]
-    own = next((call for call in calls if call.own), None)
+    calls = [call for call in calls if call.own or "/" in call.path] or calls
+    last = calls[0]
+    package = last.path.split("/")[0]
+    of_user = next((call for call in calls if call.own), None)
     others = (call for call in calls if call.path.split("/")[0] != package and not _PASSES_ON.search(call.code or ""))
-    led = own or next(others, raised)
-    return (raised,) if led == raised else (led, raised)
+    led = of_user or next(others, last)
+    return (last,) if led == last else (led, last)
 
 
-def _bare(text: str, rank: int | None) -> str | None:
-    """``text`` without its prefixes; None of another rank."""
-    line = read_prefixes(text)
-    return None if rank is not None and line.rank not in (None, rank) else line.bare.rstrip()
+@dataclass(frozen=True)
+class _Text:
+    """A line without its prefixes, and whether it is indented as code and calls are."""
+
+    bare: str
+    indented: bool
 
 
-def _with_whole_calls(lines: Sequence[str]) -> list[str]:
+def _line(text: str, writer: tuple[object, ...]) -> _Text | None:
+    """``text`` without its prefixes; None of another process than ``writer``."""
+    if writer_of(text) != writer:
+        return None
+    bare = read_prefixes(text).bare
+    lead = text[: len(text) - len(bare)]
+    editor = _OF_EDITOR.match(bare)
+    return _Text(bare.rstrip(), editor is not None or len(lead) - len(lead.rstrip()) >= INDENT)
+
+
+def _are_mixed(lines: Sequence[_Text]) -> bool:
+    """Whether several tracebacks begin before the first exception above ends one."""
+    begun = 0
+    for line in reversed(lines):
+        if _RAISED.match(line.bare):
+            break
+        begun += line.bare.startswith(_BEGIN)
+    return begun > 1
+
+
+def _is_repeated(call: Frame, texts: Sequence[str]) -> bool:
+    """Whether several processes print this call."""
+    place = f'", line {call.line}, in {call.name}'
+    return sum(place in text and call.path.split("/")[-1] in text for text in texts) > 1
+
+
+def _with_whole_calls(lines: Sequence[_Text]) -> list[_Text]:
     """``lines`` in which a call that rich wrapped over several lines is one."""
-    whole: list[str] = []
+    whole: list[_Text] = []
     at = 0
     while at < len(lines):
         n = next((n for n in range(2, MOST_PARTS + 1) if _begins(lines[at]) and _CALL.match(_joined(lines, at, n))), 1)
-        whole.append(_joined(lines, at, n))
+        whole.append(lines[at] if n == 1 else _Text(_joined(lines, at, n), True))
         at += n
     return whole
 
 
-def _begins(line: str) -> bool:
+def _begins(line: _Text) -> bool:
     """Whether a call begins on this line and does not end there."""
-    return line.startswith(("File", "> File")) and _CALL.match(line) is None
+    return line.bare.startswith(("File", "> File")) and _CALL.match(line.bare) is None
 
 
-def _joined(lines: Sequence[str], at: int, n: int) -> str:
-    return " ".join(lines[at : at + n])
+def _joined(lines: Sequence[_Text], at: int, n: int) -> str:
+    return " ".join(line.bare for line in lines[at : at + n])
 
 
-def _calls_upward(lines: Sequence[str]) -> Iterator[Frame]:
-    """The calls of the last traceback in ``lines``, the innermost first."""
-    seen = False
+def _calls_upward(lines: Sequence[_Text]) -> list[Frame]:
+    """The calls of the traceback that ends with ``lines``, the innermost first; none of code that did not fail."""
+    calls: list[Frame] = []
+    last = len(lines)
     for at in range(len(lines) - 1, -1, -1):
-        call = _CALL.match(lines[at])
+        call = _CALL.match(lines[at].bare)
         if call is not None:
-            seen = True
-            yield _frame(call, lines[at + 1 :])
-        elif _ANOTHER.match(lines[at]) or (not seen and len(lines) - at > NEAR):
-            return
+            calls.append(_frame(call, lines[at + 1 : last]))
+            last = at
+        elif last - at > NEAR or not _may_be_code(lines, at):
+            return [] if _NO_FAILURE.search(lines[at].bare) else calls
+    return calls
 
 
-def _frame(call: regex.Match[str], below: Sequence[str]) -> Frame:
+def _may_be_code(lines: Sequence[_Text], at: int) -> bool:
+    """Whether a line of a traceback is code or marks; where blanks are lost, code is right below a call."""
+    line = lines[at]
+    if line.indented or line.bare.startswith("│") or _MARKS.match(line.bare):
+        return not line.bare.startswith(_BEGIN)
+    below = at > 0 and _CALL.match(lines[at - 1].bare) is not None
+    return below and not _NAMED.match(line.bare)
+
+
+def _frame(call: regex.Match[str], below: Sequence[_Text]) -> Frame:
     own = _LIBRARY.match(call["path"]) is None
     path = _LAST_PART.search(call["path"]) if own else None
-    shown = path[0] if path else _LIBRARY.sub("", call["path"])
+    shown = path[0] if path else _LIBRARY.sub("", call["path"]).replace("\\", "/")
     return Frame(mask_text(shown), int(call["line"]), call["name"], _code(call, below), own)
 
 
-def _code(call: regex.Match[str], below: Sequence[str]) -> str | None:
+def _code(call: regex.Match[str], below: Sequence[_Text]) -> str | None:
     """The line of code of a call, printed below it or, in a text without line breaks, after it."""
-    boxed = call[0].startswith("│")
-    rest = call.string[call.end() :].strip()
-    if not boxed and rest:
-        return mask_text(rest)[:LONGEST_CODE]
-    for text in below:
-        if _CALL.match(text) or _ANOTHER.match(text):
-            return None
-        if boxed and (code := _BOXED_CODE.match(text)):
-            return mask_text(code["code"])[:LONGEST_CODE]
-        if not boxed:
-            return None if _MARKS.match(text) else mask_text(_OF_EDITOR.sub("", text))[:LONGEST_CODE]
-    return None
+    if call[0].startswith("│"):
+        boxed = (code for line in below if (code := _BOXED_CODE.match(line.bare)))
+        return next((_shown(code["code"]) for code in boxed), None)
+    texts = (call.string[call.end() :].strip(), *(line.bare for line in below[:1]))
+    return next((_shown(_OF_EDITOR.sub("", text)) for text in texts if text and not _MARKS.match(text)), None)
+
+
+def _shown(code: str) -> str:
+    """``code`` without secrets: in a line that is about them, any text with a digit may be one."""
+    if _OF_SECRETS.search(code):
+        code = _LITERAL.sub(lambda match: mask(match[0]), code)
+    return mask_text(code)[:LONGEST_CODE]

@@ -56,7 +56,9 @@ def repeated_line(ends: FileEnds, source: str, cause: int, since: int) -> NovelL
     It may be about every sample that the program then has not got.
     """
     shapes = _new_shapes(ends, source, cause, since)
-    often = [lines for lines in shapes.values() if len(lines) >= OFTEN and lines[0][0] < cause]
+    often = [
+        lines for lines in shapes.values() if len(lines) >= OFTEN and lines[0][0] < cause and len(_ranks(lines)) < 2
+    ]
     loud = (NovelLine(*lines[0], None) for lines in often if _LOUD.search(lines[0][1]))
     return next(_worth(list(loud), ()), None)
 

@@ -39,9 +39,11 @@ _PREFIX = regex.compile(
     + _FOLLOWS
     + r")"
 )
+# Ray names the worker before what it prints.
+OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 _RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
 _STAMP = regex.compile(
-    r"(?<!\d)20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?<![\w/-])20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?P<part>[.,]\d{1,6})?"
     r"|\b[EWIFV](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
 )
@@ -71,6 +73,12 @@ def read_prefixes(text: str) -> Line:
         at = match.end()
     rank = found.get("rank", found.get("task"))
     return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
+
+
+def writer_of(text: str) -> tuple[object, ...]:
+    """What the prefixes of ``text`` say of the process that printed it: ranks, host, worker of Ray."""
+    line, worker = read_prefixes(text), OF_WORKER.search(text)
+    return line.rank, line.local_rank, line.host, worker[0] if worker else None
 
 
 def without_notebook(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -11,7 +12,15 @@ import regex
 
 from logparse.failures.details import detail_of
 from logparse.failures.frames import LONGEST, Frame, frames_above
-from logparse.failures.prefixes import Line, clock_of, rank_before, read_prefixes, without_notebook
+from logparse.failures.prefixes import (
+    OF_WORKER,
+    Line,
+    clock_of,
+    rank_before,
+    read_prefixes,
+    without_notebook,
+    writer_of,
+)
 from logparse.failures.signatures import (
     DATA_CODE,
     JUDGED,
@@ -45,7 +54,9 @@ _ESCAPED = regex.compile(
     r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
     r"\\n(?P<last>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b: ?.*?)(?:\\n)*['\"]?\)?\s*$"
 )
-_NO_MESSAGE = regex.compile(r":\s*$")
+_NO_MESSAGE = regex.compile(r"(?:Error|Exception): *$")
+# What is no part of a message below an exception.
+_OF_TRACEBACK = regex.compile(r"Traceback|File |During handling|The above exception|[│╭╰]")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
 _TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
@@ -70,6 +81,10 @@ _VAGUE = frozenset(
 OF_WHOLE_JOBS, _INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
 # Families of what stops a run from outside: it may have hung before.
 _STOPPED = OF_WHOLE_JOBS | {"signal"}
+# The remedy of code that Python cannot read: the traceback ends where it was imported.
+_SYNTAX = "syntax"
+# Messages that are the same, by so many characters: of more than these the calls are not read.
+SAME_CHARACTERS, MOST_SAME = 60, 8
 # Lines above a cause that may say what it is about, and those with the frames of its traceback.
 LINES_ABOVE, LINES_OF_FRAMES = 12, 60
 # torch.multiprocessing.spawn and Ray name the process above its traceback.
@@ -83,8 +98,6 @@ _OWN_RANK = regex.compile(
     r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+)(?::|, node )"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
-# Ray names the worker before what it prints.
-_OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 # Ray names the process that raised an exception or died; lines below, its driver prints the exception.
 _RAISED_AT = regex.compile(
     r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)"
@@ -173,7 +186,27 @@ def find_hits(block: TextBlock) -> list[Hit]:
     found = _with_rank_of_ddp(_with_process_above(whole))
     judged = _judged_by_context(_with_rank_above(found))
     complete = [_with_message(hit, block) for hit in _without_handled(list(judged))]
-    return [_with_detail(hit, block, width) for hit in complete]
+    return [_with_detail(hit, block, width) for hit in _with_lines_above(complete, block)]
+
+
+def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
+    """``hits`` with the calls that led to them, and the silence before a stop; of many that are the same the first."""
+    known = Counter[tuple[str, str]]()
+    for hit in hits:
+        shape = hit.meaning.signature, regex.sub(r"\d+", "", hit.text)[:SAME_CHARACTERS]
+        known[shape] += 1
+        if hit.role not in JUDGED or known[shape] > MOST_SAME:
+            yield hit
+            continue
+        at = hit.line - block.first
+        above, raised = block.texts[max(0, at - LONGEST) : at].to_list(), block.texts[at]
+        if carried := _ESCAPED.search(_ends_of(raised)):
+            above, raised = carried["frames"].split("\\n"), carried["last"]
+        below = block.texts[at + 1 : at + 1 + LONGEST].to_list()
+        frames = () if hit.meaning.remedy == _SYNTAX else frames_above(above, raised, below)
+        stopped = hit.clock is not None and hit.family in _STOPPED
+        silent = silent_seconds(above, hit.clock or 0, hit.family in OF_WHOLE_JOBS) if stopped else None
+        yield replace(hit, frames=frames, silent_seconds=silent)
 
 
 def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list[Hit]:
@@ -230,8 +263,10 @@ def _with_message(hit: Hit, block: TextBlock) -> Hit:
     if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(block.texts[at]))):
         whole = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
         return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
-    if hit.meaning.signature != "python.exception" or not _NO_MESSAGE.search(block.texts[at]):
+    if hit.meaning.signature != "python.exception":
         return hit
+    if not _NO_MESSAGE.search(hit.text):
+        return _with_rest(hit, block, at)
     below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
     message = next((text for text in below if text), "")
     whole = _read(hit.source, hit.line, f"{block.texts[at].rstrip()} {message}") if message else None
@@ -240,20 +275,27 @@ def _with_message(hit: Hit, block: TextBlock) -> Hit:
     return replace(hit, text=whole.text, meaning=whole.meaning)
 
 
+def _with_rest(hit: Hit, block: TextBlock, at: int) -> Hit:
+    """An exception whose line ends with a colon, with the indented line of the same process below it."""
+    first, *rest = block.texts[at : at + 2].to_list()
+    if not rest or not first.rstrip().endswith(":") or writer_of(rest[0]) != writer_of(first):
+        return hit
+    bare = read_prefixes(rest[0]).bare
+    if not rest[0][: len(rest[0]) - len(bare)].endswith("  ") or _OF_TRACEBACK.match(bare):
+        return hit
+    return replace(hit, text=f"{hit.text} {mask_text(bare.strip())}"[:LONGEST_QUOTE])
+
+
 def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
-    """``hit`` with the calls that led to it, and the figures and names in its message that the next step needs."""
+    """``hit`` with the figures and names in its message that the next step needs."""
     if hit.role not in JUDGED:
         return hit
     text, below = message_at(block, hit.line, width)
     at = hit.line - block.first
     carried = _ESCAPED.search(_ends_of(text))
     above, frames = (_ends_of(" ".join(block.texts[max(0, at - n) : at])) for n in (LINES_ABOVE, LINES_OF_FRAMES))
-    calls = block.texts[max(0, at - LONGEST) : at].to_list()
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
-        calls = carried["frames"].split("\\n")
-    silent = silent_seconds(calls, hit.clock) if hit.clock is not None and hit.family in _STOPPED else None
-    hit = replace(hit, frames=frames_above(calls, hit.rank), silent_seconds=silent)
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
@@ -518,7 +560,7 @@ def quoted(text: str, mark: str) -> str:
 
 def _code_in(text: str) -> str:
     """The worker of Ray that a line begins with, and the code before its message."""
-    worker, codes = _OF_WORKER.match(text), _CODE.findall(text)
+    worker, codes = OF_WORKER.match(text), _CODE.findall(text)
     return (f"{worker[0]} " if worker else "") + (f"{codes[-1]}: " if codes else "")
 
 

@@ -277,7 +277,8 @@ def _calls(ending: Ending) -> list[ScreenRow]:
     if not ending.frames:
         return []
     # A device reports what failed on it later.
-    label = tr("  reported") if ending.family == "device_program" else tr("  raised in")
+    later = ending.reported_on is not None or ending.family == "device_program"
+    label = tr("  reported") if later else tr("  raised in")
     raised = [ScreenRow(label, "", [_call(ending.frames[-1])])]
     return raised + [ScreenRow(tr("  called in"), "", [_call(call)]) for call in ending.frames[:-1]]
 

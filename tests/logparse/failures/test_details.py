@@ -13,13 +13,14 @@ from logparse.failures.frames import frames_above
 from logparse.failures.signatures import remedies
 from logparse.language import LANGUAGES
 
+ERROR = "TypeError: a"
 SAMPLES = [(entry, sample) for entry in detail_patterns() for sample in entry.sample]
 
 
 @pytest.mark.parametrize(("entry", "sample"), SAMPLES, ids=lambda one: getattr(one, "code", None))
 def test_each_detail_reads_its_samples(entry, sample):
     for remedy in entry.remedies:
-        code, figures = detail_of(remedy, sample, calls=frames_above([sample]))
+        code, figures = detail_of(remedy, sample, calls=frames_above([sample], ERROR))
         assert code == entry.code
         assert all(figures.values())
 
@@ -113,6 +114,5 @@ def test_a_line_of_own_code_failed_itself_where_no_library_is_below_it():
     own = ['File "/home/a/train.py", line 3, in main', "    f(x)"]
     library = ['File "/usr/lib/python3.11/json/decoder.py", line 9, in decode']
     named = {"path": "train.py", "line": "3", "name": "main"}
-    error = "versions_of_code", "TypeError: a"
-    assert detail_of(*error, calls=frames_above(own)) == ("raised_here", named)
-    assert detail_of(*error, calls=frames_above(own + library)) is None
+    assert detail_of("versions_of_code", ERROR, calls=frames_above(own, ERROR)) == ("raised_here", named)
+    assert detail_of("versions_of_code", ERROR, calls=frames_above(own + library, ERROR)) is None

@@ -48,7 +48,19 @@ BOX = [
         "libraries alone": ([BEGIN, *CALL_OF_LIBRARY], (LIBRARY,)),
         "another traceback above": ([BEGIN, *CALL_OF_OWN, "KeyError: 'a'", "", BEGIN, *CALL_OF_LIBRARY], (LIBRARY,)),
         "no traceback": (["epoch 1", "epoch 2"], ()),
-        "a traceback that ended long before": ([BEGIN, *CALL_OF_OWN, *["epoch 1"] * 20], ()),
+        "a traceback that ended before": ([BEGIN, *CALL_OF_OWN, "queue.Full"], ()),
+        "a line between the traceback and the exception": ([BEGIN, *CALL_OF_OWN, "epoch 1"], ()),
+        "a stack that a program prints": (["Stack (most recent call last):", *CALL_OF_OWN], ()),
+        "lines that lost their blanks": ([text.strip() for text in [BEGIN, *CALL_OF_OWN]], (OWN,)),
+        "two tracebacks at once without a prefix": ([BEGIN, BEGIN, *CALL_OF_LIBRARY, *CALL_OF_OWN], ()),
+        "the same traceback of two processes at once": ([BEGIN, BEGIN, *CALL_OF_OWN, *CALL_OF_OWN], (OWN,)),
+        "a library on Windows": (
+            [
+                *('  File "D:\\work\\train.py", line 12, in main', "    trainer.fit(data)"),
+                *('  File "D:\\env\\lib\\json\\decoder.py", line 340, in decode', "    obj = f(s)"),
+            ],
+            (OWN, Frame("json/decoder.py", 340, "decode", "obj = f(s)", own=False)),
+        ),
         "a box of rich": (BOX, (OWN,)),
         "a call over several lines": (
             [BEGIN, "  File ", '"/home/a/train.py", ', "line 12, in main", "    trainer.fit(data)"],
@@ -76,13 +88,31 @@ BOX = [
     }.values(),
 )
 def test_the_calls_of_a_traceback_are_read(lines, frames):
-    assert frames_above(lines) == frames
+    assert frames_above(lines, "ValueError: a") == frames
 
 
-def test_lines_of_other_ranks_are_left_out():
+def test_lines_of_other_processes_are_left_out():
     own = [f"[rank1]: {text}" for text in [BEGIN, *CALL_OF_OWN]]
     other = [f"[rank2]: {text}" for text in [BEGIN, *CALL_OF_LIBRARY]]
-    assert frames_above([*own[:2], *other, own[2]], rank=1) == (OWN,)
+    assert frames_above([*own[:2], *other, own[2]], "[rank1]: ValueError: a") == (OWN,)
+
+
+@pytest.mark.parametrize("prefix", ["[default{}]:", "{}: ", "(Worker pid=70{}) "])
+def test_prefixes_tell_processes_apart(prefix):
+    own = [prefix.format(3) + text for text in [BEGIN, *CALL_OF_OWN]]
+    other = [prefix.format(5) + text for text in [BEGIN, *CALL_OF_LIBRARY]]
+    mixed = [line for pair in zip(own, other, strict=False) for line in pair]
+    assert frames_above(mixed, prefix.format(3) + "ValueError: a") == (OWN,)
+
+
+@pytest.mark.parametrize(
+    "code", ["os.environ['WANDB_API_KEY'] = '{}'", 'setattr(cfg, "password", "{}")', "wandb.login('{}')", "token='{}'"]
+)
+def test_no_secret_in_a_line_of_code_is_shown(code):
+    secret = "S3cretPw99abcdef"
+    (call,) = frames_above([BEGIN, CALL_OF_OWN[0], "    " + code.format(secret)], "ValueError: a")
+    assert secret not in call.code
+    assert "***" in call.code
 
 
 def screen_of(tmp_path, *lines):
@@ -117,10 +147,11 @@ def test_the_last_exception_of_a_chain_is_quoted_with_the_call_of_own_code(tmp_p
     assert (alone.frames, [label for label, _ in rows if label == "after it"]) == ((LIBRARY,), [])
 
 
-def test_the_exception_that_reports_a_line_without_a_traceback_is_quoted_with_its_calls(tmp_path):
+def test_the_exception_that_reports_a_line_without_a_traceback_is_quoted(tmp_path):
     report = "RuntimeError: receive failed"
     ending, rows = screen_of(tmp_path, "cxil_map: write error", BEGIN, *CALL_OF_OWN, report)
-    assert (ending.line, ending.remedy, ending.frames) == (1, "fabric_memory", (OWN,))
+    assert (ending.line, ending.remedy, ending.frames, ending.reported_on) == (1, "fabric_memory", (OWN,), 5)
+    assert ("reported", "train.py, line 12, in main: trainer.fit(data)") in rows
     assert [text for label, text in rows if label == "after it"] == [f"line 5: {report}"]
 
 

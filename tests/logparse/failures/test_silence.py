@@ -6,6 +6,7 @@ from helpers import megatron_line
 from analysis.present.parts import ScreenRows
 from analysis.present.views.ending import ending_parts
 from logparse.decode.read_run import diagnose_run
+from logparse.failures.prefixes import clock_of
 from logparse.failures.silence import silent_seconds
 
 STOP = (
@@ -42,11 +43,29 @@ def test_a_pause_as_long_as_others_is_no_silence(times, tmp_path):
     assert (ending.silent_seconds, "nothing was printed" in shown) == (None, False)
 
 
-def test_lines_without_a_clock_just_before_show_that_it_printed_on():
+@pytest.mark.parametrize(
+    "last",
+    ["loss 2.1", "10:00:03 \r 890/1000 [5:00:00<1:00, 2.1it/s]", "/ckpt/run-2024-01-10_14:54:03/it9 saved"],
+    ids=["a line without a clock", "a bar", "a date in a path"],
+)
+def test_a_last_line_without_a_clock_shows_that_it_printed_on(last):
     lines = printed("14:54:01", "14:54:02", "14:54:03")
     clock = 10_000_000.0
     assert silent_seconds(lines, clock) is not None
-    assert silent_seconds([*lines, *["loss 2.1"] * 4], clock) is None
+    assert silent_seconds([*lines, last], clock) is None
+
+
+def test_a_scheduler_in_another_zone_shows_no_silence():
+    lines = [f"2024-05-01 10:00:{second:02} step" for second in (1, 2, 3)]
+    stopped = clock_of("2024-05-01 12:00:05 CANCELLED")
+    assert silent_seconds(lines, stopped) == pytest.approx(7202)
+    assert silent_seconds(lines, stopped, by_scheduler=True) is None
+    assert silent_seconds(lines, stopped + 600, by_scheduler=True) is not None
+
+
+def test_the_latest_line_counts_where_ranks_print_out_of_order():
+    lines = printed("14:54:01", "14:54:02", "14:55:04", "14:54:03")
+    assert silent_seconds(lines, clock_of("2024-01-10 14:55:05")) is None
 
 
 def test_a_new_warning_that_is_printed_often_is_quoted_with_an_exception(tmp_path):
