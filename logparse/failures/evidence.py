@@ -16,6 +16,8 @@ from logparse.failures.trainers import FileEnds
 MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence", "error")
+# The signature of a heading of torchrun's report, which says nothing by itself.
+_HEADING = "exit.block"
 # The role of lines that no signature knows.
 NOVEL = "novel"
 
@@ -38,6 +40,7 @@ def quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[
     for hit in hits:
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
+        worth &= hit.meaning.signature != _HEADING
         if worth and hit is not reported and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
