@@ -27,10 +27,11 @@ from logparse.failures.chain import frames_of, last_of_chain, raised_after, repo
 from logparse.failures.details import detail_of
 from logparse.failures.evidence import NOVEL, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.frames import Frame
-from logparse.failures.last_lines import LAST_LINES, last_lost, torn_traceback
+from logparse.failures.last_lines import LAST_LINES, last_lost, last_printed, torn_traceback
 from logparse.failures.novelty import repeated_line
 from logparse.failures.parts import ENDED_BY_OTHERS, Part, is_reported, of_one_section, parts_of
 from logparse.failures.precedence import cause_of
+from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
@@ -98,7 +99,7 @@ class Ending:
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``frames`` are the call of one's own code and the one that raised the cause, or the exception that reports it, on
     the line ``reported_on``. ``silent_seconds`` is how long a run printed nothing before it was stopped, if that is
-    much longer than its other pauses.
+    much longer than its other pauses. ``last_line`` is what a log without an end prints last.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -137,6 +138,7 @@ class Ending:
     frames: tuple[Frame, ...] = ()
     silent_seconds: float | None = None
     reported_on: int | None = None
+    last_line: FailureLine | None = None
 
     @property
     def failed(self) -> bool:
@@ -357,7 +359,9 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     meaning = cause.meaning
     if is_of_job(cause):
         rank, local = None, None
-    same_ranks = ranks_with(cause, part.hits) if cause.role in ("root", "explains") else ()
+    # Of other consequences the first rank is chance; of a wait each rank that waits prints it.
+    names_all = cause.role in ("root", "explains") or cause.meaning.remedy == "collective_timeout"
+    same_ranks = ranks_with(cause, part.hits) if names_all else ()
     same_ranks = same_ranks or ranks_of_report(cause, part.hits)
     same_hosts = () if same_ranks or rank is not None else hosts_without_rank(cause, part.hits)
     if same_hosts:
@@ -435,6 +439,10 @@ def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
 def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
     ending = Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
+    if len(ends.tails) == 1 and (found := last_printed(ends.tails[0])) is not None:
+        number, text = found
+        line = FailureLine(ends.tails[0].source, number, quoted(text, ""), "last", "unknown", read_prefixes(text).rank)
+        ending = replace(ending, last_line=line)
     lost, torn = _first_of(ends, last_lost), _first_of(ends, torn_traceback)
     if torn is not None:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
@@ -494,6 +502,8 @@ def _filled(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _value(name: str, value: Any) -> Any:
+    if name == "last_line":
+        return None if value is None else _filled(FailureLine, value)
     if not isinstance(value, list):
         return value
     return tuple(_filled(_LISTED[name], one) if name in _LISTED else one for one in value)

@@ -63,7 +63,7 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     ``texts`` are the lines before the exception ``raised``, ``below`` those after it; lines of other processes do not
     count. Calls of Python's own library count only without others. The first call is of one's own code, else of another
     library than the second; where the two are the same, or only one is known, it is the only one. None where no
-    traceback ends there, or where processes that no prefix tells apart print theirs at once.
+    traceback ends there, or where several processes without a prefix print theirs at once.
     """
     writer = writer_of(raised)
     own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]

@@ -45,6 +45,15 @@ def last_lost(tail: TextBlock, evaluated: bool = False) -> tuple[int, str] | Non
     return lost[-1][:2]
 
 
+def last_printed(tail: TextBlock) -> tuple[int, str] | None:
+    """Number and text of the last line of ``tail`` that is not empty, of one with bars what was drawn last."""
+    texts = tail.texts.tail(LAST_LINES).to_list()
+    at = max((at for at, text in enumerate(texts) if text.strip()), default=None)
+    if at is None:
+        return None
+    return tail.first + tail.count - len(texts) + at, texts[at].rstrip("\r ").rsplit("\r", 1)[-1].strip()
+
+
 def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:
     """Line and text where the last traceback of ``tail`` begins, if the log ends before its exception."""
     texts = tail.texts.tail(LAST_LINES).to_list()

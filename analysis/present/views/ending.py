@@ -359,7 +359,13 @@ def _advice(ending: Ending) -> list[ScreenRow]:
     """What to try, which other log to read, and how often the run tried."""
     if not ending.failed:
         steps = _next_steps(ending, ending.remedy) if ending.remedy else []
-        return [*_rows(tr("  try"), steps), *_exit_code(ending), *_failed_before(ending)]
+        last = [] if ending.last_line is None or ending.evidence else [_quoted_line(ending.last_line, several=False)]
+        return [
+            *_rows(tr("  last line"), last),
+            *_rows(tr("  try"), steps),
+            *_exit_code(ending),
+            *_failed_before(ending),
+        ]
     rows = []
     if ending.remedy:
         rows += _rows(tr("  try"), _next_steps(ending, ending.remedy))

@@ -29,6 +29,7 @@ ENDINGS = [
         repeated=2,
         restart_helps=False,
     ),
+    Ending("cut_off", last_line=LINE),
 ]
 
 
