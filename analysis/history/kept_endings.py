@@ -25,7 +25,7 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     known = {name: value for name, value in values.items() if value is not None and value != ()}
     lists = {name: list(map(_known, known[name])) for name in ("evidence", "attempts") if name in known}
     source = {"source": PurePath(known["source"]).name} if "source" in known else {}
-    last = {"last_line": _known(known["last_line"])} if "last_line" in known else {}
+    last = {"printed_last": _known(known["printed_last"])} if "printed_last" in known else {}
     return known | lists | source | last
 
 

@@ -99,7 +99,7 @@ class Ending:
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``frames`` are the call of one's own code and the one that raised the cause, or the exception that reports it, on
     the line ``reported_on``. ``silent_seconds`` is how long a run printed nothing before it was stopped, if that is
-    much longer than its other pauses. ``last_line`` is what a log without an end prints last.
+    much longer than its other pauses. ``printed_last`` is what a log without an end prints last.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -138,7 +138,7 @@ class Ending:
     frames: tuple[Frame, ...] = ()
     silent_seconds: float | None = None
     reported_on: int | None = None
-    last_line: FailureLine | None = None
+    printed_last: FailureLine | None = None
 
     @property
     def failed(self) -> bool:
@@ -442,7 +442,7 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     if len(ends.tails) == 1 and (found := last_printed(ends.tails[0])) is not None:
         number, text = found
         line = FailureLine(ends.tails[0].source, number, quoted(text, ""), "last", "unknown", read_prefixes(text).rank)
-        ending = replace(ending, last_line=line)
+        ending = replace(ending, printed_last=line)
     lost, torn = _first_of(ends, last_lost), _first_of(ends, torn_traceback)
     if torn is not None:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
@@ -502,7 +502,7 @@ def _filled(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "last_line":
+    if name == "printed_last":
         return None if value is None else _filled(FailureLine, value)
     if not isinstance(value, list):
         return value

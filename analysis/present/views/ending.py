@@ -359,7 +359,9 @@ def _advice(ending: Ending) -> list[ScreenRow]:
     """What to try, which other log to read, and how often the run tried."""
     if not ending.failed:
         steps = _next_steps(ending, ending.remedy) if ending.remedy else []
-        last = [] if ending.last_line is None or ending.evidence else [_quoted_line(ending.last_line, several=False)]
+        last = (
+            [] if ending.printed_last is None or ending.evidence else [_quoted_line(ending.printed_last, several=False)]
+        )
         return [
             *_rows(tr("  last line"), last),
             *_rows(tr("  try"), steps),

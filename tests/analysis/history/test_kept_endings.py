@@ -15,7 +15,7 @@ from logparse.failures.frames import Frame
 from logparse.failures.suspicions import Suspect, Suspicion
 
 LINE = FailureLine("run.log", 7, "CUDA out of memory", "root", "device_memory", None)
-ATTEMPT = Attempt(1, None, 30, "failed", "device_memory", "device.torch", 7, "CUDA out of memory", None, "n1")
+ATTEMPT = Attempt(1, 85, 30, "failed", "device_memory", "device.torch", 7, "CUDA out of memory", None, "n1")
 ENDINGS = [
     Ending("unknown"),
     Ending("completed", "completed", "established", step=9, planned_steps=9),
@@ -29,7 +29,7 @@ ENDINGS = [
         repeated=2,
         restart_helps=False,
     ),
-    Ending("cut_off", last_line=LINE),
+    Ending("cut_off", printed_last=LINE),
 ]
 
 

@@ -584,7 +584,7 @@ def test_the_watchdog_of_nccl_gives_way_to_the_reason_that_it_prints(tmp_path):
 
 def test_a_log_that_only_ends_shows_its_last_line(tmp_path):
     ending = diagnosed(tmp_path, megatron_line(1), "saving at \r 10%\r 20%", "")
-    assert (ending.state, ending.last_line.line, ending.last_line.text) == ("cut_off", 2, "20%")
+    assert (ending.state, ending.printed_last.line, ending.printed_last.text) == ("cut_off", 2, "20%")
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
     assert "last line   line 2: 20%" in shown
-    assert diagnosed(tmp_path, "ValueError: a").last_line is None
+    assert diagnosed(tmp_path, "ValueError: a").printed_last is None
