@@ -101,7 +101,7 @@ def _other_collective(waits: Sequence[Hit]) -> Iterator[Suspicion]:
     for number, own in numbers.items():
         (most, n), *_ = Counter(map(_collective, own.values())).most_common(1)
         few = [hit for hit in own.values() if _collective(hit) != most]
-        if n == len(few) == len(own) - 1 == 1:
+        if len(own) == 2 and len(few) == 1:
             for hit, other in zip(own.values(), reversed(own.values()), strict=True):
                 at = int(number)
                 yield Suspicion(hit.rank, "collectives_differ", hit.source, hit.line, at=at, other=other.rank)

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from logparse.failures.attempts import ENDED_BY_OTHERS, Part, is_reported, of_one_section, parts_of
 from logparse.failures.attribution import (
     attributed,
     count_unnamed,
@@ -23,13 +24,12 @@ from logparse.failures.attribution import (
     ranks_with,
     words_of,
 )
-from logparse.failures.chain import frames_of, last_of_chain, raised_after, reporting_line
 from logparse.failures.details import detail_of
 from logparse.failures.evidence import NOVEL, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
+from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
 from logparse.failures.frames import Frame
 from logparse.failures.last_lines import LAST_LINES, last_lost, last_printed, torn_traceback
 from logparse.failures.novelty import repeated_line
-from logparse.failures.parts import ENDED_BY_OTHERS, Part, is_reported, of_one_section, parts_of
 from logparse.failures.precedence import cause_of
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of

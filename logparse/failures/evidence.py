@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from logparse.failures.attribution import same_message
-from logparse.failures.chain import BEGINS, CHAIN
+from logparse.failures.exception_chain import BEGINS, CHAIN
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import is_near
 from logparse.failures.scan import Hit, quoted

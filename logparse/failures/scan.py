@@ -204,9 +204,11 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
             above, raised = carried["frames"].split("\\n"), carried["last"]
         below = block.texts[at + 1 : at + 1 + LONGEST].to_list()
         frames = () if hit.meaning.remedy == _SYNTAX else frames_above(above, raised, below)
-        stopped = hit.clock is not None and hit.family in _STOPPED
-        silent = silent_seconds(above, hit.clock or 0, hit.family in OF_WHOLE_JOBS) if stopped else None
-        yield replace(hit, frames=frames, silent_seconds=silent)
+        hit = replace(hit, frames=frames)
+        if hit.clock is not None and hit.family in _STOPPED:
+            silent = silent_seconds(above, hit.clock, hit.family in OF_WHOLE_JOBS)
+            hit = replace(hit, silent_seconds=silent)
+        yield hit
 
 
 def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list[Hit]:
