@@ -16,8 +16,8 @@ import regex
 # "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows; an
 # editor's "537 ".
 _FOLLOWS = (
-    r"(?=\[|Traceback|  File|File \"|(?:\w+\.)*\w+(?:Error|Exception)\b|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d"
-    r"|/\S*python[\d.]*: )"
+    r"(?=\[|Traceback|  File|File \"|During handling of |The above exception |(?:\w+\.)*\w+(?:Error|Exception)\b"
+    r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: )"
 )
 _PREFIX = regex.compile(
     r"\s*(?:\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[default(?P<local>\d+)\]:"
