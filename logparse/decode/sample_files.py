@@ -18,6 +18,7 @@ from logparse.decode.marker_filter import LineSearch, find
 from logparse.decode.settings import BlockReader
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.compression import PACKED
+from logparse.inputs.records import lines_of_records
 from logparse.inputs.sources import Source, open_source
 
 SPOT_BYTES = 2**16
@@ -45,7 +46,7 @@ class Spots:
         return map(self._block, reversed(self.texts[1:]))
 
     def _block(self, text: bytes) -> TextBlock:
-        return TextBlock(self.source.name, 1, text.count(b"\n"), True, text)
+        return TextBlock(self.source.name, 1, text.count(b"\n"), True, lines_of_records(text))
 
 
 def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:
@@ -120,7 +121,7 @@ def _part(spots: Spots, search: LineSearch) -> int | None:
     settings = _prints_settings(spots.head, head, search)
     if _has_rows(head) or settings is None:
         return None
-    return len(spots.head.text) if settings or len(head.sentences) else 0
+    return len(spots.texts[0]) if settings or len(head.sentences) else 0
 
 
 def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[tuple[TextBlock, BlockContents]]:

@@ -19,7 +19,7 @@ import polars as pl
 import regex
 
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
-from logparse.decode.values import holds, there
+from logparse.decode.values import COLLECTED, holds, printed, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_settings
@@ -85,7 +85,7 @@ def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:
     """The numbers of the lines on which ``block`` starts."""
     text = pl.col("text")
-    return marked.filter(holds(text, block.marker) & text.str.contains(block.start))["line_number"]
+    return marked.filter(holds(text, block.marker) & printed(text).str.contains(block.start))["line_number"]
 
 
 def _inside(
@@ -98,6 +98,7 @@ def _inside(
     opened = pl.when(pl.col("line_number").is_in(starts.implode())).then("line_number").forward_fill()
     reach = pl.col("line_number") - pl.col("opened") <= block.max_lines
     near = lines.with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
+    near = near.with_columns(printed(pl.col("text")))
     ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
     inside = near.filter(~ends.cum_max().over("opened"))
     still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
@@ -158,10 +159,10 @@ def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence,
 
 def matches(lines: pl.DataFrame, sentence: SettingSentence) -> Iterator[tuple[str, int, regex.Match[str]]]:
     """Source, line number and match of each of ``lines`` that has the sentence."""
-    search = regex.compile(sentence.pattern).search
+    search, stamp = regex.compile(sentence.pattern).search, regex.compile(COLLECTED)
     marked = lines.filter(holds(pl.col("text"), sentence.marker))
     for source, number, text in marked["source", "line_number", "text"].iter_rows():
-        if match := search(_beginning(text), timeout=SECONDS):
+        if match := search(_beginning(stamp.sub("", text)), timeout=SECONDS):
             yield source, number, match
 
 

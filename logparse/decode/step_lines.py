@@ -28,7 +28,7 @@ from logparse.decode.related_lines import (
 )
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
-from logparse.decode.values import DTYPE, group_names, whole, with_others
+from logparse.decode.values import DTYPE, group_names, printed, whole, with_others
 from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.schema import DECODED_COLUMNS, conform
 
@@ -125,13 +125,22 @@ def decode_block(
 
     What fits one of ``templates`` is read the fast way, the rest by the rule.
     """
+    given = lines
+    if _begins_lines(fmt):
+        lines = lines.with_columns(printed(pl.col("text")))
     marked = lines.filter(pl.col("text").str.contains_any(list(fmt.marker)))
     fitted = templates.read(marked) if templates else None
     if fitted is None:
-        return _by_patterns(marked, lines, fmt), lines
+        return _by_patterns(marked, lines, fmt), given
     others = without(lines, fitted.explained)
     read = replace(no_steps(fmt), rows=fitted.rows, labels=fitted.labels)
-    return merge([read], _by_patterns(fitted.left, others, fmt)), others
+    return merge([read], _by_patterns(fitted.left, others, fmt)), without(given, fitted.explained)
+
+
+def _begins_lines(fmt: LogFormat) -> bool:
+    """Whether what the format reads begins its line: no stamp of a collector is its clock."""
+    patterns = (fmt.head, *(companion.pattern for companion in fmt.companions))
+    return any(pattern.startswith(("^", r"(?:^|\r)", r"(?:^|[\r")) for pattern in patterns)
 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:

@@ -17,6 +17,8 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": 1e-3, "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT, TINY = 2.0**53 - 1, 1e-9
+# What a collector of logs puts before every line: kubectl with --timestamps, docker with -t, containerd in its files.
+COLLECTED = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"
 # Stamps with the month first, as rich prints them, and with a year of two digits.
 OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
 # No training ran before the first of these, or runs after the second; stamps are as of no zone.
@@ -49,6 +51,11 @@ def holds(text: pl.Expr, *literals: str) -> pl.Expr:
     for each log would take longer than to read a small one.
     """
     return text.str.contains_any(list(literals))
+
+
+def printed(text: pl.Expr) -> pl.Expr:
+    """The line as the program printed it, without the stamp of a collector."""
+    return text.str.replace(COLLECTED, "")
 
 
 def bare(text: pl.Expr) -> pl.Expr:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from logparse.decode.values import printed
 from logparse.findings import Origin
 
 # Words printed in place of an unknown version.
@@ -201,7 +202,7 @@ def versions_of(lines: pl.DataFrame) -> dict[str, Version]:
 
 def first_match(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
     """What the first of ``lines`` that has ``spelling`` prints."""
-    value = pl.col("text").str.extract(spelling.pattern)
+    value = printed(pl.col("text")).str.extract(spelling.pattern)
     rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
     for row in rows.head(1).iter_rows(named=True):
         return Version(spelling.meaning or row["value"], row["source"], row["line_number"], spelling.vendor)

@@ -11,8 +11,8 @@ import polars as pl
 import regex
 
 from logparse.failures.details import detail_of
+from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
-from logparse.failures.labels import without_labels
 from logparse.failures.prefixes import (
     OF_WORKER,
     Line,
@@ -177,7 +177,7 @@ def find_hits(block: TextBlock) -> list[Hit]:
     """Every line of ``block`` that a signature fits, in order."""
     if not block.count:
         return []
-    block = without_labels(block)
+    block = without_envelopes(block)
     lines = block.matching(*_any_mark())
     if len(lines) > MOST_LINES:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])

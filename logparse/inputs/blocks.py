@@ -18,6 +18,7 @@ import polars as pl
 
 from logparse.errors import InputError
 from logparse.findings import warning
+from logparse.inputs.records import lines_of_records
 from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 from logparse.language import tr
 
@@ -134,7 +135,7 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
         count = _count_newlines(text) + (not complete)
         text, lines = _without_long_texts(text)
         cut += [first + line for line in lines]
-        yield TextBlock(source.name, first, count, complete, text)
+        yield TextBlock(source.name, first, count, complete, lines_of_records(text))
         first += count
     if cut:
         size = LONGEST_TEXT >> 20

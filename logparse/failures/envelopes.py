@@ -1,10 +1,11 @@
-"""The label that a tool puts before every line of a log, where no prefix of ours knows it: taken off by its shape.
+"""What a tool put around every line of a log: escapes of HTML, marks of a quote, labels.
 
-A traceback shows it: the same label stands before its calls. Digits may differ.
+It is taken off. The numbers of the lines stay, and prefixes that are known.
 """
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -13,32 +14,46 @@ import regex
 from logparse.failures.prefixes import read_prefixes
 from logparse.inputs.blocks import TextBlock
 
+# How HTML writes a call of a traceback.
+_HTML = "File &quot;"
+# Marks of a comment or a quote, which stand before all lines of a pasted log; of at least so many lines.
+_QUOTED, FEWEST = r"^(?:#|>|//)(?: |$)", 3
 # How the first line of a traceback and its calls begin; lines with either that are read.
 _BEGIN, MOST_READ = r"Traceback \(most recent call last\)|  File \"", 200
 # Lines below one with a label, among which a call has it too; other processes print between. Characters of a label.
 NEXT_CALL, LONGEST_LABEL = 4, 200
-# Marks of a comment or a quote, which stand before all lines of a pasted log; of at least so many lines.
-_QUOTED, LEAST_QUOTED = r"^(?:#|>|//)(?: |$)", 3
 
 
-def without_labels(block: TextBlock) -> TextBlock:
-    """``block`` without its labels; prefixes that are known stay. The numbers of its lines are the same."""
-    unquoted = _without_quotes(block.texts)
-    begins = unquoted.str.contains(_BEGIN).arg_true().head(MOST_READ).to_list()
-    texts = unquoted
-    for label in dict.fromkeys(_labels(unquoted.to_list(), begins) if begins else ()):
-        texts = texts.str.replace(f"^{label}", "${1}")
+def without_envelopes(block: TextBlock) -> TextBlock:
+    """``block`` with the lines alone."""
+    texts = block.texts
+    for strip in (_without_html, _without_quotes, _without_labels):
+        texts = strip(texts)
     if texts is block.texts:
         return block
     text = "\n".join(texts) + "\n" * block.complete
     return TextBlock(block.source, block.first, block.count, block.complete, text.encode())
 
 
+def _without_html(texts: pl.Series) -> pl.Series:
+    if not texts.str.contains(_HTML, literal=True).any():
+        return texts
+    return pl.Series([html.unescape(text).replace("\n", " ") for text in texts], dtype=pl.String)
+
+
 def _without_quotes(texts: pl.Series) -> pl.Series:
     marked = texts.str.contains(_QUOTED)
-    if marked.sum() < LEAST_QUOTED or texts.filter(~marked).str.contains(r"\S").any():
+    if marked.sum() < FEWEST or texts.filter(~marked).str.contains(r"\S").any():
         return texts
     return texts.str.replace(_QUOTED, "")
+
+
+def _without_labels(texts: pl.Series) -> pl.Series:
+    """The lines without a label that a traceback shows: it stands before its calls too. Digits may differ."""
+    begins = texts.str.contains(_BEGIN).arg_true().head(MOST_READ).to_list()
+    for label in dict.fromkeys(_labels(texts.to_list(), begins) if begins else ()):
+        texts = texts.str.replace(f"^{label}", "${1}")
+    return texts
 
 
 def _labels(texts: Sequence[str], begins: Sequence[int]) -> Iterator[str]:

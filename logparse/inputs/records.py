@@ -1,0 +1,48 @@
+"""Lines that a collector of logs keeps as records of JSON, such as docker's: ``{"log": "...", "time": "..."}``.
+
+Comes in: the text of a block. Goes out: the lines, each after its time. Records that a trainer prints are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+# Fields that hold the line and its time, and others that collectors and loggers add. Metrics have more fields.
+_LINE, _TIME = ("log", "message", "msg", "textPayload"), ("time", "timestamp", "@timestamp", "ts")
+_OTHERS = (
+    "stream level levelname severity logger name docker kubernetes labels resource host hostname source container_name "
+    "container_id tag pod namespace thread process pid file filename lineno funcName insertId logName receiveTimestamp "
+    "_p logtag"
+)
+_KNOWN = frozenset((*_LINE, *_TIME, *_OTHERS.split()))
+
+
+def lines_of_records(text: bytes) -> bytes:
+    """``text`` with the lines that its records hold; several lines of one stay one, with escapes.
+
+    A text whose first line is no record stays as it is, and so do other lines.
+    """
+    if not text.lstrip().startswith(b"{"):
+        return text
+    lines = text.split(b"\n")
+    if _line_of(next(line for line in lines if line.strip())) is None:
+        return text
+    return b"\n".join(_line_of(line) or line for line in lines)
+
+
+def _line_of(text: bytes) -> bytes | None:
+    try:
+        record = json.loads(text) if text.startswith(b"{") else None
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or not record.keys() <= _KNOWN:
+        return None
+    line, stamp = _first_text(record, _LINE), _first_text(record, _TIME)
+    if line is None:
+        return None
+    return ((f"{stamp} " if stamp else "") + line.rstrip("\r\n").replace("\n", r"\n")).encode()
+
+
+def _first_text(record: Mapping[str, object], names: Sequence[str]) -> str | None:
+    return next((value for name in names if isinstance(value := record.get(name), str)), None)

@@ -1,0 +1,57 @@
+"""Logs that collectors wrap line by line: docker's records of JSON, the stamps of kubectl and containerd."""
+
+import json
+
+import polars as pl
+import pytest
+from fixture_runs import FIXTURES, name_of
+
+from logparse.decode.read_run import read_run
+from logparse.inputs.records import lines_of_records
+
+FORMATS = sorted({run.parents[1]: run.parent for run in FIXTURES.glob("*/*/run.log")}.values())
+COLLECTORS = {
+    "docker": lambda line: json.dumps({"log": f"{line}\n", "stream": "stderr"}),
+    "kubectl with stamps": "2025-03-04T05:06:07.123456789Z {}".format,
+    "containerd": "2025-03-04T05:06:07.123456789+08:00 stdout F {}".format,
+}
+
+
+@pytest.mark.parametrize("folder", FORMATS, ids=map(name_of, FORMATS))
+def test_every_format_is_read_from_each_collector(tmp_path, folder):
+    """Steps and settings are those of the log itself; the clock may be the collector's."""
+    log = folder / "run.log"
+    text = log.read_bytes().decode("utf-8", "replace")
+    plain = read_run([str(log)])
+    for collector, wrapped in COLLECTORS.items():
+        lines = [wrapped(line) for line in text.removesuffix("\n").split("\n")]
+        path = tmp_path / collector / folder.name / "run.log"
+        path.parent.mkdir(parents=True)
+        path.write_text("\n".join(lines) + "\n" * text.endswith("\n"), encoding="utf-8")
+        collected = read_run([str(path)])
+        assert _without_names(collected.steps).equals(_without_names(plain.steps)), collector
+        assert _without_names(collected.settings).equals(_without_names(plain.settings)), collector
+
+
+def _without_names(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.drop("source", "run", "timestamp", strict=False)
+
+
+@pytest.mark.parametrize(
+    ("records", "lines"),
+    {
+        "a line after its time": (
+            ['{"log":"a\\n","stream":"stdout","time":"2025-03-04T05:06:07Z"}'],
+            ["2025-03-04T05:06:07Z a"],
+        ),
+        "several lines of one record": (['{"level":"error","message":"a\\nb"}'], ["a\\nb"]),
+        "a line that is no record": (['{"log":"a\\n"}', "b"], ["a", "b"]),
+        "metrics of a trainer": (['{"message":"step","loss":2.5}'], ['{"message":"step","loss":2.5}']),
+        "a number for a line": (['{"message":3}'], ['{"message":3}']),
+        "no record": (["a", '{"log":"b"}'], ["a", '{"log":"b"}']),
+        "a list": (["{", '"log": 1', "}"], ["{", '"log": 1', "}"]),
+    }.values(),
+)
+def test_lines_of_records(records, lines):
+    """Only what collectors and loggers write is unwrapped."""
+    assert lines_of_records("\n".join(records).encode()) == "\n".join(lines).encode()
