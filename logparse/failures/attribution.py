@@ -11,13 +11,15 @@ import regex
 
 from logparse.failures.precedence import BLOCK_LINES, is_near
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.scan import Hit
+from logparse.failures.scan import LONGEST_QUOTE, Hit
 
 # Signatures of lines that need not be about the same failure.
 _DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
 # From so many times on a message is printed by several processes, if it is of the program and not of a device.
 SEVERAL = 3
 _OF_PROGRAMS = frozenset(("exception", "arguments", "file", "data", "checkpoint"))
+# NCCL's name of a process: its host and number, before those of its thread and device.
+_OF_NCCL = regex.compile(r"[\w.-]+:\d+(?=:\d+ \[\d+\] )")
 # Lines in which a launcher names the rank that ended first.
 NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica", "exit.lightning"))
 
@@ -106,13 +108,20 @@ def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str
 
 
 def same_message(hit: Hit, other: Hit) -> bool:
-    """Whether two lines differ in nothing but numbers and what a launcher put before them."""
-    return words_of(hit.text) == words_of(other.text)
+    """Whether two lines differ in nothing but numbers and what a launcher put before them.
+
+    Of long lines only the beginning is quoted: where that ends depends on the numbers.
+    """
+    one, another = words_of(hit.text), words_of(other.text)
+    if min(len(hit.text), len(other.text)) < LONGEST_QUOTE:
+        return one == another
+    shorter = min(len(one), len(another))
+    return one[:shorter] == another[:shorter]
 
 
 def words_of(text: str) -> str:
-    """What a line says, without its numbers and what a launcher put before it."""
-    return regex.sub(r"\d+", "", read_prefixes(text).bare)
+    """What a line says, without its numbers, their units of memory, and what a launcher put before it."""
+    return regex.sub(r"\d[\d.]* [KMGT]?i?B\b|\d+", "", read_prefixes(text).bare)
 
 
 def ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
@@ -141,9 +150,16 @@ def hosts_without_rank(cause: Hit, hits: Sequence[Hit]) -> tuple[str, ...]:
 
 
 def count_unnamed(cause: Hit, hits: Sequence[Hit]) -> int:
-    """How many processes print the cause without their rank, as far as torchrun's reports of several nodes show it."""
+    """How many processes print the cause without their rank.
+
+    NCCL names each process; else torchrun's reports of several nodes show it.
+    """
     if cause.rank is not None or cause.role != "root":
         return 0
+    lines = (_OF_NCCL.search(hit.text) for hit in hits if same_message(hit, cause))
+    processes = {line[0] for line in lines if line}
+    if len(processes) > 1:
+        return len(processes)
     reports = sum(hit.meaning.signature == "exit.block" for hit in hits)
     same = sum(hit.rank is None and same_message(hit, cause) for hit in hits)
     # One process prints its exception twice at most: as it logs and as it raises it.

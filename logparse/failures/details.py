@@ -51,8 +51,8 @@ class DetailPattern:
 
     def call(self, calls: Sequence[Frame]) -> Frame | None:
         """The one of ``calls``, see ``frames_above``, that the entry is about."""
-        own = next((call for call in calls if call.own), None)
-        return own if self.frame == "own" or (self.frame == "innermost" and len(calls) == 1) else None
+        own = next((call for call in reversed(calls) if call.own), None)
+        return own if self.frame == "own" or (self.frame == "innermost" and calls and own is calls[-1]) else None
 
     def counts(self, match: regex.Match[str]) -> bool:
         """Whether what the pattern found is what the entry is about."""

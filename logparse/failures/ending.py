@@ -65,6 +65,8 @@ _PRINTED_BY_WAITING = frozenset(
 _SPOIL_SAVES = frozenset(("disk", "checkpoint"))
 # Lines that one process of several ended well: another may have failed.
 OF_ONE_PROCESS = frozenset({"end.deepspeed"})
+# What to try at a time limit, and where no step shows that the run was under way.
+_TIME_LIMIT, _TIME_LIMIT_UNSEEN = "time_limit", "time_limit_unseen"
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
 
 
@@ -229,6 +231,8 @@ def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> E
     of_another = not last.stepped and any(how == "completed" for how, _ in judged)
     if of_another or _only_loaded(cause, progress):
         ending = replace(ending, step=None, planned_steps=None)
+    if ending.remedy == _TIME_LIMIT and ending.step is None:
+        ending = replace(ending, remedy=_TIME_LIMIT_UNSEEN)
     if cause.role not in ("root", "explains"):
         ending = _with_error_file(_with_novel_lines(ending, last, cause, ends), last.hits)
     elif cause.frames and last.stepped and cause.family in _OF_DATA:
@@ -370,7 +374,7 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
         host = None
     unnamed = count_unnamed(cause, part.hits)
     if unnamed > 1:
-        rank, local, host = None, None, None
+        rank, local, host = None, None, None if same_hosts else cause.host
     return Ending(
         state,
         meaning.family,

@@ -61,9 +61,9 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     """The call that led to an exception and the one that raised it, of the traceback right above it.
 
     ``texts`` are the lines before the exception ``raised``, ``below`` those after it; lines of other processes do not
-    count. Calls of Python's own library count only without others. The first call is of one's own code, else of another
-    library than the second; where the two are the same, or only one is known, it is the only one. None where no
-    traceback ends there, or where several processes without a prefix print theirs at once.
+    count. Calls of Python's own library count only without others. The first call is of one's own code, in another file
+    than the second, else of another library; where there is none, the second is the only one. None where no traceback
+    ends there, or where several processes without a prefix print theirs at once.
     """
     writer = writer_of(raised)
     own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
@@ -74,9 +74,12 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     calls = [call for call in calls if call.own or "/" in call.path] or calls
     last = calls[0]
     package = last.path.split("/")[0]
-    of_user = next((call for call in calls if call.own), None)
-    others = (call for call in calls if call.path.split("/")[0] != package and not _PASSES_ON.search(call.code or ""))
-    led = of_user or next(others, last)
+    ways = [call for call in calls if not _PASSES_ON.search(call.code or "")]
+    if last.own:
+        led = next((call for call in ways if call.own and call.path != last.path), last)
+    else:
+        of_user = next((call for call in calls if call.own), None)
+        led = of_user or next((call for call in ways if call.path.split("/")[0] != package), last)
     return (last,) if led == last else (led, last)
 
 
@@ -169,7 +172,7 @@ def _code(call: regex.Match[str], below: Sequence[_Text]) -> str | None:
     if call[0].startswith("│"):
         boxed = (code for line in below if (code := _BOXED_CODE.match(line.bare)))
         return next((_shown(code["code"]) for code in boxed), None)
-    texts = (call.string[call.end() :].strip(), *(line.bare for line in below[:1]))
+    texts = (call.string[call.end() :].strip(), *(line.bare for line in below[:1] if not line.bare.startswith(_BEGIN)))
     return next((_shown(_OF_EDITOR.sub("", text)) for text in texts if text and not _MARKS.match(text)), None)
 
 

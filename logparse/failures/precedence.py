@@ -9,7 +9,7 @@ import regex
 
 from logparse.failures.details import mebibytes
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.scan import Hit
+from logparse.failures.scan import OF_WORKERS, Hit
 from logparse.failures.signatures import JUDGED
 
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
@@ -118,13 +118,16 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     hits = _with_followers(hits)
     known = {_beginning(hit) for hit in hits if hit.caught}
     caught = {id(hit) for hit in hits if hit.caught or (known and _beginning(hit) in known)}
+    logged = {id(hit) for hit in hits if hit.caught in ("", LOGGED)}
     others = [
         hit for hit in hits if id(hit) not in caught and not _explained_away(hit, hits) and not _fell_later(hit, hits)
     ]
+    kept = {id(hit) for hit in others}
     if any(hit.role in JUDGED and hit.role != "error" for hit in others):
-        kept = {id(hit) for hit in others}
-        return [hit for hit in hits if id(hit) in kept or (id(hit) in caught and hit.caught in ("", LOGGED))]
-    return others
+        kept |= caught & logged
+    else:
+        kept |= {id(hit) for hit in hits if hit.caught and hit.meaning.signature in OF_WORKERS}
+    return [hit for hit in hits if id(hit) in kept]
 
 
 def _fell_later(hit: Hit, hits: Sequence[Hit]) -> bool:

@@ -82,6 +82,8 @@ _VAGUE = frozenset(
 OF_WHOLE_JOBS, _INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
 # Families of what stops a run from outside: it may have hung before.
 _STOPPED = OF_WHOLE_JOBS | {"signal"}
+# What a loader of data says of its workers as it is taken down, after an exception that is printed later.
+OF_WORKERS = ("data.signal", "data.terminated")
 # The remedy of code that Python cannot read: the traceback ends where it was imported.
 _SYNTAX = "syntax"
 # Messages that are the same, by so many characters: of more than these the calls are not read.
@@ -467,10 +469,13 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
             caught[hit.rank, hit.host] = hit
         elif _is_heading(hit, hits[at + 1 : at + 1 + FAR]):
             continue
-        elif hit.meaning.signature == "python.exception":
+        elif hit.meaning.signature in ("python.exception", *OF_WORKERS):
             begin = caught.pop((hit.rank, hit.host), None)
             if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
                 yield replace(hit, caught=begin.meaning.signature)
+                continue
+            if hit.meaning.signature in OF_WORKERS:
+                yield hit
                 continue
             before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= 2 * FAR]
             yield _with_context(hit, [other for other in before if other.rank == hit.rank])

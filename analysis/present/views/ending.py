@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePath
+from signal import Signals
 from typing import Any
 
 import polars as pl
@@ -380,7 +381,11 @@ def _advice(ending: Ending) -> list[ScreenRow]:
 
 
 def _exit_code(ending: Ending) -> list[ScreenRow]:
-    return [] if ending.exit_code is None else [ScreenRow(tr("  exit code"), "", [str(ending.exit_code)])]
+    if ending.exit_code is None:
+        return []
+    known = next((signal.name for signal in Signals if signal == -ending.exit_code), None)
+    code = f"{ending.exit_code} ({known})" if known else str(ending.exit_code)
+    return [ScreenRow(tr("  exit code"), "", [code])]
 
 
 def _next_steps(ending: Ending, remedy: str) -> list[str]:

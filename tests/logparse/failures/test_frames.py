@@ -45,6 +45,13 @@ BOX = [
     {
         "own code and the library that it calls": ([BEGIN, *CALL_OF_OWN, *CALL_OF_LIBRARY], (OWN, LIBRARY)),
         "own code that failed itself": ([BEGIN, *CALL_OF_OWN], (OWN,)),
+        "own code that another file of one's own called": (
+            [
+                *(BEGIN, '  File "/home/a/launch.py", line 3, in run', "    main()"),
+                *('  File "/home/a/decorate.py", line 9, in inner', "    return func(*args, **kwargs)", *CALL_OF_OWN),
+            ],
+            (Frame("launch.py", 3, "run", "main()", own=True), OWN),
+        ),
         "libraries alone": ([BEGIN, *CALL_OF_LIBRARY], (LIBRARY,)),
         "another traceback above": ([BEGIN, *CALL_OF_OWN, "KeyError: 'a'", "", BEGIN, *CALL_OF_LIBRARY], (LIBRARY,)),
         "no traceback": (["epoch 1", "epoch 2"], ()),

@@ -7,7 +7,30 @@ from analysis.present.views.ending import headline
 from logparse.decode.read_run import diagnose_run
 from logparse.failures.scan import quoted
 
+_LOADER_ENDS = (
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f>\n"
+    "Traceback (most recent call last):\n"
+    '  File "/env/lib/python3.11/site-packages/torch/utils/data/_utils/signal_handling.py", line 66, in handler\n'
+    "    _error_if_any_worker_fails()\n"
+    "RuntimeError: DataLoader worker (pid 99) is killed by signal: Aborted. \n"
+)
 PASTES = {
+    "an exception after the loader's workers that it takes down": (
+        f"{_LOADER_ENDS}Process Process-1:\nTraceback (most recent call last):\n"
+        '  File "/home/a/engine.py", line 778, in evaluate\n    a, _ = classify(batch)\n'
+        "ValueError: too many values to unpack (expected 2)\n",
+        ("exception", 10, None, None, None),
+    ),
+    "workers of a loader that crashed, and nothing else": (
+        _LOADER_ENDS,
+        ("crash", 5, None, None, None),
+    ),
+    "memory that two processes of NCCL could not share": (
+        "node-a:41:42 [1] transport/p2p.cc:235 NCCL WARN hipIpcGetMemHandle failed : invalid argument\n"
+        "node-a:51:52 [0] transport/p2p.cc:235 NCCL WARN hipIpcGetMemHandle failed : invalid argument\n"
+        "E1 torch/distributed/elastic/multiprocessing/api.py:8] failed (exitcode: 1) local_rank: 0 (pid: 51) of a\n",
+        ("setup", 1, None, None, "node-a"),
+    ),
     "a record that holds all lines of the error in one": (
         '  "message": "RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution\\n'
         'CUDA kernel errors might be asynchronously reported at some other API call"\n',
@@ -821,3 +844,26 @@ def test_where_all_ranks_hang_in_the_first_collective_none_is_missing(tmp_path):
     assert headline(ending) == "failed: ranks 0 to 3 hung in their first collective"
     later = ending_of(tmp_path, "".join(line.format(n=n) for n in range(4)).replace("SeqNum=1,", "SeqNum=9,"))
     assert "waited for a missing rank" in headline(later)
+
+
+def test_ranks_that_ask_for_different_sizes_report_one_cause(tmp_path):
+    """The quoted beginning of a long line ends at another word where its numbers are longer."""
+    path = tmp_path / "run.log"
+    line = (
+        "[rank{rank}]: RuntimeError: NPU out of memory. Tried to allocate {asked} (NPU {rank}; 60.96 GiB total "
+        "capacity; 46.26 GiB already allocated; 46.26 GiB current active; {free} free; 47.23 GiB reserved in total by "
+        "PyTorch) If reserved memory is >> allocated memory try setting max_split_size_mb to avoid fragmentation.\n"
+    )
+    sizes = (("728.00 MiB", "126.75 MiB"), ("1.66 GiB", "554.02 MiB"), ("1.66 GiB", "1.28 GiB"))
+    path.write_text("".join(line.format(rank=n, asked=a, free=f) for n, (a, f) in enumerate(sizes)))
+    ending = diagnose_run([str(path)])
+    assert (ending.same_ranks, ending.detail) == ((0, 1, 2), "memory_outside")
+
+
+def test_a_time_limit_without_steps_asks_whether_the_run_moved(tmp_path):
+    path = tmp_path / "run.log"
+    limit = "slurmstepd: error: *** JOB 7 ON node-a CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\n"
+    path.write_text(limit)
+    assert diagnose_run([str(path)]).remedy == "time_limit_unseen"
+    path.write_text("".join(megatron_line(step) + "\n" for step in range(1, 5)) + limit)
+    assert diagnose_run([str(path)]).remedy == "time_limit"
