@@ -373,6 +373,8 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     if len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1:
         host = None
     unnamed = count_unnamed(cause, part.hits)
+    if meaning.family == "host_memory":
+        host = host or cause.figures.get("host")
     if unnamed > 1:
         rank, local, host = None, None, None if same_hosts else cause.host
     return Ending(
