@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
-from logparse.failures.ending import Ending, ending_of_document
+from logparse.failures.ending import LINES_OF_ENDING, Ending, ending_of_document
 
 # The columns that ``read_ending`` reads.
 KEPT_ENDING = ("ending", "ending_state", "crashed_at")
@@ -25,8 +25,8 @@ def _known(values: Mapping[str, Any]) -> dict[str, Any]:
     known = {name: value for name, value in values.items() if value is not None and value != ()}
     lists = {name: list(map(_known, known[name])) for name in ("evidence", "attempts") if name in known}
     source = {"source": PurePath(known["source"]).name} if "source" in known else {}
-    last = {"printed_last": _known(known["printed_last"])} if "printed_last" in known else {}
-    return known | lists | source | last
+    lines = {name: _known(known[name]) for name in LINES_OF_ENDING if name in known}
+    return known | lists | source | lines
 
 
 def read_ending(run: Mapping[str, Any]) -> Ending:

@@ -25,10 +25,10 @@ from logparse.failures.attribution import (
     words_of,
 )
 from logparse.failures.details import detail_of
-from logparse.failures.evidence import NOVEL, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
+from logparse.failures.evidence import NOVEL, TYPED, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
 from logparse.failures.frames import Frame
-from logparse.failures.last_lines import LAST_LINES, last_lost, last_printed, torn_traceback
+from logparse.failures.last_lines import LAST_LINES, last_lost, last_printed, printed_before, torn_traceback
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
 from logparse.failures.prefixes import read_prefixes
@@ -39,6 +39,7 @@ from logparse.failures.signatures import LOST_VALUES, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect, Suspicion
 from logparse.failures.trainers import FileEnds
+from logparse.failures.unfinished_save import unfinished_save
 from logparse.findings import Note, info, warning
 from logparse.inputs.blocks import TextBlock
 
@@ -67,6 +68,12 @@ _SPOIL_SAVES = frozenset(("disk", "checkpoint"))
 OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 # What to try at a time limit, and where no step shows that the run was under way.
 _TIME_LIMIT, _TIME_LIMIT_UNSEEN = "time_limit", "time_limit_unseen"
+# Families of what stops a run from outside, whatever it does.
+_FROM_OUTSIDE = frozenset(("time_limit", "preempted", "killed", "signal", "cancelled"))
+# Lines between two that a launcher prints as a run stops, at most.
+_TOGETHER = 3
+# Fields of an ending that are one line each.
+LINES_OF_ENDING = ("printed_last", "unfinished_save")
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
 
 
@@ -101,7 +108,8 @@ class Ending:
     ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
     ``frames`` are the call of one's own code and the one that raised the cause, or the exception that reports it, on
     the line ``reported_on``. ``silent_seconds`` is how long a run printed nothing before it was stopped, if that is
-    much longer than its other pauses. ``printed_last`` is what a log without an end prints last.
+    much longer than its other pauses. ``printed_last`` is what a log without an end prints last, or a run before it was
+    stopped from outside. ``unfinished_save`` is the line on which a save begins that did not end.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -141,6 +149,7 @@ class Ending:
     silent_seconds: float | None = None
     reported_on: int | None = None
     printed_last: FailureLine | None = None
+    unfinished_save: FailureLine | None = None
 
     @property
     def failed(self) -> bool:
@@ -233,6 +242,7 @@ def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> E
         ending = replace(ending, step=None, planned_steps=None)
     if ending.remedy == _TIME_LIMIT and ending.step is None:
         ending = replace(ending, remedy=_TIME_LIMIT_UNSEEN)
+    ending = _with_lines_before(ending, last, cause, ends)
     if cause.role not in ("root", "explains"):
         ending = _with_error_file(_with_novel_lines(ending, last, cause, ends), last.hits)
     elif cause.frames and last.stepped and cause.family in _OF_DATA:
@@ -442,13 +452,34 @@ def _fingerprint(attempt: Attempt) -> tuple[object, ...]:
     return attempt.family, attempt.signature, words
 
 
+def _line_of(source: str, found: tuple[int, str] | None) -> FailureLine | None:
+    if found is None:
+        return None
+    number, text = found
+    return FailureLine(source, number, quoted(text, ""), "last", "unknown", read_prefixes(text).rank)
+
+
+def _with_lines_before(ending: Ending, part: Part, cause: Hit, ends: FileEnds) -> Ending:
+    """``ending`` with a save that had begun, and of a run that was stopped from outside with what it printed before."""
+    tail = next((tail for tail in ends.tails if tail.source == cause.source), None)
+    if tail is None:
+        return ending
+    first = cause.line
+    own = [hit for hit in part.hits if hit.source == cause.source and hit.meaning.signature not in TYPED]
+    for hit in reversed([hit for hit in own if hit.line < cause.line]):
+        first = hit.line if first - hit.line <= _TOGETHER else first
+    saving = _line_of(cause.source, unfinished_save(tail, first))
+    last = printed_before(tail, first) if ending.family in _FROM_OUTSIDE and not cause.frames else None
+    stepped = part.stepped_line if ending.step is not None else None
+    known = last is None or last[0] in (stepped, saving and saving.line)
+    return replace(ending, unfinished_save=saving, printed_last=None if known else _line_of(cause.source, last))
+
+
 def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
     cut = progress.step is not None or any(last_progress(tail) for tail in ends.tails)
     ending = Ending("cut_off" if cut else "unknown", step=progress.step, planned_steps=progress.planned)
     if len(ends.tails) == 1 and (found := last_printed(ends.tails[0])) is not None:
-        number, text = found
-        line = FailureLine(ends.tails[0].source, number, quoted(text, ""), "last", "unknown", read_prefixes(text).rank)
-        ending = replace(ending, printed_last=line)
+        ending = replace(ending, printed_last=_line_of(ends.tails[0].source, found))
     lost, torn = _first_of(ends, last_lost), _first_of(ends, torn_traceback)
     if torn is not None:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
@@ -508,7 +539,7 @@ def _filled(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _value(name: str, value: Any) -> Any:
-    if name == "printed_last":
+    if name in LINES_OF_ENDING:
         return None if value is None else _filled(FailureLine, value)
     if not isinstance(value, list):
         return value

@@ -9,7 +9,7 @@ from logparse.failures.attribution import same_message
 from logparse.failures.exception_chain import BEGINS, CHAIN
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import is_near
-from logparse.failures.scan import Hit, quoted
+from logparse.failures.scan import INTERRUPTED, Hit, quoted
 from logparse.failures.trainers import FileEnds
 
 # Lines of evidence, at most.
@@ -18,6 +18,10 @@ MOST_EVIDENCE = 4
 ORDER = ("finding", "explains", "consequence", "error")
 # The signature of a heading of torchrun's report, which says nothing by itself.
 _HEADING = "exit.block"
+# Families of what a scheduler alone does to a job.
+_LIMITS = ("time_limit", "preempted")
+# Lines that a person causes who types Ctrl-C.
+TYPED = (INTERRUPTED, "signal.typed")
 # The role of lines that no signature knows.
 NOVEL = "novel"
 
@@ -41,6 +45,8 @@ def quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
         worth &= hit.meaning.signature != _HEADING
+        # In a session of a shell a command before may have been interrupted.
+        worth &= not (hit.meaning.signature in TYPED and cause.family in _LIMITS)
         if worth and hit is not reported and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}

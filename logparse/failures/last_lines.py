@@ -6,6 +6,7 @@ from itertools import takewhile
 
 import regex
 
+from logparse.failures.scan import BAR_END
 from logparse.inputs.blocks import TextBlock
 
 # A loss or the norm of gradients, as trainers print it: "lm loss: 2.1E+00 |", "'grad_norm': nan,", "loss = inf".
@@ -23,6 +24,9 @@ _NO_SCALE = regex.compile(
 LAST_LINES = 30
 # Python's lines above an exception, and an exception.
 _TRACEBACK, _FRAME = "Traceback (most", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
+# A line that says something, and one of a traceback or of the code below a warning.
+_SAYS = regex.compile(r"\p{L}{3}|\d%")
+_IS_CODE = regex.compile(r'Traceback \(|\bFile "|\bwarn(?:ings\.warn)?\(|^(?:\S+ |\([^)]*\) ?)?\s{4}\S')
 _RAISED = regex.compile(r"(?:^|[\])>:] ?)(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
 
 
@@ -52,6 +56,20 @@ def last_printed(tail: TextBlock) -> tuple[int, str] | None:
     if at is None:
         return None
     return tail.first + tail.count - len(texts) + at, texts[at].rstrip("\r ").rsplit("\r", 1)[-1].strip()
+
+
+def printed_before(tail: TextBlock, line: int) -> tuple[int, str] | None:
+    """Number and text of what ``tail`` prints last before ``line``, or on it as a bar.
+
+    Lines of code and of tables say nothing.
+    """
+    at = line - tail.first
+    if not 0 <= at < tail.count:
+        return None
+    drawn = max((end.end() for end in BAR_END.finditer(tail.texts[at])), default=0)
+    texts = [tail.texts[at][:drawn], *reversed(tail.texts[max(0, at - LAST_LINES) : at].to_list())]
+    said = ((line - n, text) for n, text in enumerate(texts) if _SAYS.search(text) and not _IS_CODE.search(text))
+    return next(((number, text.rstrip("\r ").rsplit("\r", 1)[-1].strip()) for number, text in said), None)
 
 
 def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:

@@ -79,7 +79,7 @@ _VAGUE = frozenset(
     ("exception", "missing_key", "versions_of_code", "shapes", "unsupported", "count_zero", "none_value", "types")
 )
 # Families of what ends a whole job, and the signature of what one process of it prints that is interrupted.
-OF_WHOLE_JOBS, _INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
+OF_WHOLE_JOBS, INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
 # Families of what stops a run from outside: it may have hung before.
 _STOPPED = OF_WHOLE_JOBS | {"signal"}
 # What a loader of data says of its workers as it is taken down, after an exception that is printed later.
@@ -120,7 +120,7 @@ _LISTED = regex.compile(
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
-_BAR_END = regex.compile(
+BAR_END = regex.compile(
     r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
 )
 # What glog and TensorFlow print as information or a warning.
@@ -309,7 +309,7 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
     """The first part of a line that a signature fits: errors are also printed after a bar, without a newline."""
-    ends = list(_BAR_END.finditer(whole))
+    ends = list(BAR_END.finditer(whole))
     if not ends:
         return _read_part(source, number, whole)
     marks = [mark for mark in _marks() if mark in whole]
@@ -438,7 +438,7 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
 
 def is_of_job(hit: Hit) -> bool:
     """Whether a line is about a whole job: the process whose launcher printed it is none of the reason."""
-    return hit.family in OF_WHOLE_JOBS and hit.meaning.signature != _INTERRUPTED
+    return hit.family in OF_WHOLE_JOBS and hit.meaning.signature != INTERRUPTED
 
 
 def _in_process(hit: Hit, above: Hit) -> Hit:

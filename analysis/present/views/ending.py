@@ -304,6 +304,8 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
             time=span(ending.silent_seconds),
         )
         before.append(text)
+    if ending.printed_last is not None:
+        before.append(_quoted_line(ending.printed_last, several))
     after = [_quoted_line(line, several) for line in others if line.line > at]
     return [
         *cause,
@@ -371,7 +373,7 @@ def _advice(ending: Ending) -> list[ScreenRow]:
         ]
     rows = []
     if ending.remedy:
-        rows += _rows(tr("  try"), _next_steps(ending, ending.remedy))
+        rows += _rows(tr("  try"), [*_next_steps(ending, ending.remedy), *_unfinished_save(ending)])
     if ending.collect:
         rows.append(ScreenRow(tr("  collect"), "", [word("collects", ending.collect)]))
     rows += _exit_code(ending)
@@ -386,6 +388,14 @@ def _exit_code(ending: Ending) -> list[ScreenRow]:
     known = next((signal.name for signal in Signals if signal == -ending.exit_code), None)
     code = f"{ending.exit_code} ({known})" if known else str(ending.exit_code)
     return [ScreenRow(tr("  exit code"), "", [code])]
+
+
+def _unfinished_save(ending: Ending) -> list[str]:
+    """That the last save did not end."""
+    if ending.unfinished_save is None:
+        return []
+    line = _quoted_line(ending.unfinished_save, several=False)
+    return [tr("resume from the save before this one, which did not end: {line}", line=line)]
 
 
 def _next_steps(ending: Ending, remedy: str) -> list[str]:

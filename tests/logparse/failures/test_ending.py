@@ -588,3 +588,51 @@ def test_a_log_that_only_ends_shows_its_last_line(tmp_path):
     shown = run_logparse("diagnose", "run.log", cwd=tmp_path).stdout
     assert "last line   line 2: 20%" in shown
     assert diagnosed(tmp_path, "ValueError: a").printed_last is None
+
+
+STARTS, ENDS = (
+    "saving checkpoint at iteration {} to /ckpt in torch format",
+    "  successfully saved checkpoint from iteration {}",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "unfinished"),
+    {
+        "one that began": ([STARTS.format(4)], 1),
+        "one that ended": ([STARTS.format(4), ENDS.format(4)], None),
+        "the second": ([STARTS.format(2), ENDS.format(2), *["a step"] * 50, STARTS.format(4), *["a step"] * 50], 53),
+        "one long ago, of a trainer that may print no end": ([STARTS.format(4), *["a step"] * 50], None),
+        "none": (["a step"], None),
+    }.values(),
+)
+def test_a_save_that_did_not_end_is_named(tmp_path, lines, unfinished):
+    ending = diagnosed(tmp_path, *lines, "RuntimeError: CUDA error: an illegal memory access was encountered")
+    assert (ending.unfinished_save and ending.unfinished_save.line) == unfinished
+
+
+LIMIT = "slurmstepd: error: *** JOB 7 ON node-a CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***"
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    {
+        "a line": (["evaluating", LIMIT], (1, "evaluating")),
+        "a bar on the same line": (
+            ["loading", f"shards:  71%|##   | 5/7 [01:51<00:45, 22.58s/it]{LIMIT}"],
+            (2, "shards:"),
+        ),
+        "a line above a warning's code": (
+            ["module.py:7: UserWarning: old", "  warnings.warn(", LIMIT],
+            (1, "module.py"),
+        ),
+        "lines of the launcher before it": (
+            ["evaluating", "srun: Job step aborted: Waiting", LIMIT],
+            (1, "evaluating"),
+        ),
+        "nothing": ([LIMIT], (None, "")),
+    }.values(),
+)
+def test_what_a_stopped_run_printed_last_is_shown(tmp_path, lines, shown):
+    last = diagnosed(tmp_path, *lines).printed_last
+    assert (last and last.line, last.text.split()[0].split(":7")[0] if last else "") == shown
