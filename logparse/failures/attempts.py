@@ -12,7 +12,7 @@ import polars as pl
 from logparse.failures.attribution import NAMED_BY_LAUNCHER, same_message
 from logparse.failures.precedence import cause_of, without_caught
 from logparse.failures.progress import Progress
-from logparse.failures.scan import OF_WHOLE_JOBS, Hit
+from logparse.failures.scan import OF_WHOLE_JOBS, SYNTAX, Hit
 from logparse.failures.signatures import JUDGED
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.ranks import place_of
@@ -26,7 +26,7 @@ _OF_PROCESS = "again.process"
 # The signature of the last line of Weights & Biases about a run.
 _RUN_CLOSED = "context.run_closed"
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
-_BEFORE_ALL = frozenset(("parser", "syntax"))
+_BEFORE_ALL = frozenset(("parser", SYNTAX))
 # Lines in which a launcher names the code that a process ended with.
 _REPORTS = NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 
@@ -113,11 +113,19 @@ def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:
 
 
 def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
-    """Lines of failures that come before all others of a process, after other failures: the process is a new one."""
+    """Lines on which a process is a new one.
+
+    A failure that comes before all others of a process has others before it; or code that Python could not read has an
+    exception after it, of the same rank.
+    """
     judged = [hit for hit in hits if hit.role in JUDGED]
     for before, hit in pairwise(judged):
-        if hit.meaning.remedy in _BEFORE_ALL and not same_message(before, hit):
+        if same_message(before, hit):
+            continue
+        if hit.meaning.remedy in _BEFORE_ALL:
             yield hit.line
+        elif before.meaning.remedy == SYNTAX and hit.role == "root" and hit.code is None and hit.rank == before.rank:
+            yield before.line + 1
 
 
 def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:

@@ -28,14 +28,22 @@ from logparse.failures.details import detail_of
 from logparse.failures.evidence import NOVEL, TYPED, FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
 from logparse.failures.frames import Frame
-from logparse.failures.last_lines import LAST_LINES, last_lost, last_printed, printed_before, torn_traceback
+from logparse.failures.last_lines import (
+    LAST_LINES,
+    first_nan,
+    last_lost,
+    last_printed,
+    never_finite,
+    printed_before,
+    torn_traceback,
+)
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
+from logparse.failures.progress import Progress, begins_with_first_step, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
-from logparse.failures.signatures import LOST_VALUES, TORN_TRACEBACK
+from logparse.failures.signatures import LOST_VALUES, NEVER_FINITE, TORN_TRACEBACK
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.suspicions import Suspect, Suspicion
 from logparse.failures.trainers import FileEnds
@@ -485,7 +493,17 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)
         ending = replace(ending, evidence=(*ending.evidence, *novel_evidence(ends, torn[0], torn[1], since)))
-    return _with_line(ending, "numerics", "supported", LOST_VALUES, *lost) if (cut or torn) and lost else ending
+    return _with_values(ending, ends, *lost) if (cut or torn) and lost else ending
+
+
+def _with_values(ending: Ending, ends: FileEnds, source: str, line: int, text: str) -> Ending:
+    """``ending`` with the line from which on values are not finite; if none ever was, with the first that is not."""
+    tail = next(tail for tail in ends.tails if tail.source == source)
+    if not (begins_with_first_step(tail) and never_finite(tail)):
+        return _with_line(ending, "numerics", "supported", LOST_VALUES, source, line, text)
+    ending = _with_line(ending, "numerics", "supported", NEVER_FINITE, source, line, text)
+    first = _line_of(source, first_nan(tail, line))
+    return ending if first is None else replace(ending, evidence=(first, *ending.evidence))
 
 
 def _with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:

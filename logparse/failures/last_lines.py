@@ -14,6 +14,8 @@ _VALUE = regex.compile(
     r"(?i)\b(?P<name>(?:lm |[a-z]{1,12}_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
     r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
 )
+# "audio_emb: nan=True", "x = nan"; in a pattern that polars reads too.
+_IS_NAN = r"(?i)\bnan\b['\"]? ?[=:] ?true\b|[=:] ?['\"(]?nan\b(?:[^=: ]|$)"
 _EVALUATIONS = ("eval", "val", "test")
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
 # A loss scale after so many overflows that every gradient is multiplied by 0, or by next to nothing.
@@ -47,6 +49,19 @@ def last_lost(tail: TextBlock, evaluated: bool = False) -> tuple[int, str] | Non
     if len(lost) < 2 and not any(_LOST.match(value) or float(value) == 0 for value in losses):
         return None
     return lost[-1][:2]
+
+
+def never_finite(tail: TextBlock) -> bool:
+    """Whether none of the losses and norms of ``tail`` is finite."""
+    texts = tail.matching(r"(?i)loss|norm")["text"]
+    printed = [values for text in texts if (values := _values(text, evaluated=False))]
+    return bool(printed) and all(map(_is_lost, printed))
+
+
+def first_nan(tail: TextBlock, line: int) -> tuple[int, str] | None:
+    """Number and text of the first line of ``tail``, before ``line``, that says of anything that it is NaN."""
+    rows = tail.matching(_IS_NAN).select("line_number", "text").rows()
+    return next((row for row in rows if row[0] < line), None)
 
 
 def last_printed(tail: TextBlock) -> tuple[int, str] | None:

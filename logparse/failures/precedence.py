@@ -9,7 +9,7 @@ import regex
 
 from logparse.failures.details import mebibytes
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.scan import OF_WORKERS, Hit
+from logparse.failures.scan import ENDED_WORKERS, Hit
 from logparse.failures.signatures import JUDGED
 
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
@@ -126,7 +126,7 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     if any(hit.role in JUDGED and hit.role != "error" for hit in others):
         kept |= caught & logged
     else:
-        kept |= {id(hit) for hit in hits if hit.caught and hit.meaning.signature in OF_WORKERS}
+        kept |= {id(hit) for hit in hits if hit.caught and hit.meaning.signature in ENDED_WORKERS}
     return [hit for hit in hits if id(hit) in kept]
 
 

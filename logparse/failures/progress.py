@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import regex
 
-from logparse.failures.prefixes import comparable
+from logparse.failures.prefixes import OF_WORKER, comparable
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.blocks import TextBlock
 
@@ -25,6 +25,8 @@ _COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\
 _MEASURED = regex.compile(r"(?i)loss")
 # Columns that only a training has.
 _OF_TRAINING = ("loss", "grad_norm", "learning_rate", "consumed_samples", "logged_tokens_per_second")
+# Lines of Ray's workers that their driver prints at most after it failed.
+LAST_OF_WORKERS = 200
 # Characters at the end of a line that are read: a bar is drawn again and again on one line.
 LONGEST_END = 4096
 
@@ -122,6 +124,11 @@ def last_progress(tail: TextBlock) -> int | None:
     return max(counter[-1][0] for counter in found.values()) if changes else None
 
 
+def begins_with_first_step(tail: TextBlock) -> bool:
+    """Whether ``tail`` is a whole file, and its counters of steps, if it has any, begin with the first step."""
+    return tail.first == 1 and all(counter[0][1] <= 1 for counter in _counters(tail).values())
+
+
 def last_rise(tail: TextBlock) -> int:
     """The last line of ``tail`` whose counter of steps is higher than the one before; 0 where none is."""
     pairs = (pair for counter in _counters(tail).values() for pair in pairwise(counter))
@@ -129,8 +136,15 @@ def last_rise(tail: TextBlock) -> int:
 
 
 def _goes_on(tail: TextBlock, line: int) -> bool:
-    """Whether a counter of steps is higher after ``line`` than before it."""
-    counters = _counters(tail).values()
+    """Whether a counter of steps is higher after ``line`` than before it.
+
+    After the driver of Ray has failed, it prints what its workers said until then.
+    """
+    counters = list(_counters(tail).values())
+    texts = tail.texts[line - tail.first :] if line >= tail.first else tail.texts[:0]
+    if 0 < len(texts) <= LAST_OF_WORKERS and not OF_WORKER.search(texts[0]):
+        said = {line + at for at, text in enumerate(texts) if OF_WORKER.search(text)}
+        counters = [[one for one in counter if one[0] not in said] for counter in counters]
     return any(_rises_after([one for one in counter if one[0] <= line], counter) for counter in counters)
 
 

@@ -47,9 +47,11 @@ BARE, FAR = "AssertionError", 20
 _KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
 _HEADING = regex.compile(
-    r"(?:Error|Exception)(?:: (?:Graph execution error|Critical error when building pipeline))?:\s*$"
+    r"(?:Error|Exception)(?:: (?:Graph execution error|In user code|Critical error when building pipeline))?:\s*$"
     r"|\(look up to see its traceback\):\s*$"
 )
+# Paddle prints where the user's code made an operator, and then what failed.
+_OF_USER = regex.compile(r"Error: In user code:\s*$")
 # A traceback with its exception in the message of another one, its line breaks escaped.
 _ESCAPED = regex.compile(
     r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
@@ -83,9 +85,9 @@ OF_WHOLE_JOBS, INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit"))
 # Families of what stops a run from outside: it may have hung before.
 _STOPPED = OF_WHOLE_JOBS | {"signal"}
 # What a loader of data says of its workers as it is taken down, after an exception that is printed later.
-OF_WORKERS = ("data.signal", "data.terminated")
+ENDED_WORKERS = ("data.signal", "data.terminated")
 # The remedy of code that Python cannot read: the traceback ends where it was imported.
-_SYNTAX = "syntax"
+SYNTAX = "syntax"
 # Messages that are the same, by so many characters: of more than these the calls are not read.
 SAME_CHARACTERS, MOST_SAME = 60, 8
 # Lines above a cause that may say what it is about, and those with the frames of its traceback.
@@ -207,7 +209,7 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
         if carried := _ESCAPED.search(_ends_of(raised)):
             above, raised = carried["frames"].split("\\n"), carried["last"]
         below = block.texts[at + 1 : at + 1 + LONGEST].to_list()
-        frames = () if hit.meaning.remedy == _SYNTAX else frames_above(above, raised, below)
+        frames = () if hit.meaning.remedy == SYNTAX else frames_above(above, raised, below)
         hit = replace(hit, frames=frames)
         if hit.clock is not None and hit.family in _STOPPED:
             silent = silent_seconds(above, hit.clock, hit.family in OF_WHOLE_JOBS)
@@ -270,7 +272,7 @@ def _with_message(hit: Hit, block: TextBlock) -> Hit:
         whole = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
         return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
     if hit.meaning.signature != "python.exception":
-        return hit
+        return _with_rest(hit, block, at) if hit.role == "root" else hit
     if not _NO_MESSAGE.search(hit.text):
         return _with_rest(hit, block, at)
     below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
@@ -469,12 +471,12 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
             caught[hit.rank, hit.host] = hit
         elif _is_heading(hit, hits[at + 1 : at + 1 + FAR]):
             continue
-        elif hit.meaning.signature in ("python.exception", *OF_WORKERS):
+        elif hit.meaning.signature in ("python.exception", *ENDED_WORKERS):
             begin = caught.pop((hit.rank, hit.host), None)
             if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
                 yield replace(hit, caught=begin.meaning.signature)
                 continue
-            if hit.meaning.signature in OF_WORKERS:
+            if hit.meaning.signature in ENDED_WORKERS:
                 yield hit
                 continue
             before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= 2 * FAR]
@@ -517,6 +519,8 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
         return False
     if any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING]):
         return True
+    if _OF_USER.search(hit.text):
+        return any(one.role == "root" and one.line - hit.line <= LONGEST_TRACEBACK for one in following[:1])
     # A compiler quotes the whole program before it says what is wrong with it.
     known = (one for one in following[:1] if one.role == "root" and one.family != "exception")
     return any(one.line - hit.line <= LONGEST_PROGRAM for one in known)

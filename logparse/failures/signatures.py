@@ -141,7 +141,7 @@ def families() -> tuple[str, ...]:
 
 
 # Remedies of last lines that no signature knows: a log that ends inside a traceback, or whose values are not finite.
-TORN_TRACEBACK, LOST_VALUES = "torn_traceback", "lost_values"
+TORN_TRACEBACK, LOST_VALUES, NEVER_FINITE = "torn_traceback", "lost_values", "never_finite"
 # That of an exception of the code that reads the data.
 DATA_CODE = "data_code"
 
@@ -153,7 +153,9 @@ def remedies() -> tuple[str, ...]:
     by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
     frames = [signature.remedy for signature in signatures() if signature.role == "context" and signature.remedy]
     general = [entry.remedy or entry.family for entry in general_words()]
-    return tuple(dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES, DATA_CODE)))
+    return tuple(
+        dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES, NEVER_FINITE, DATA_CODE))
+    )
 
 
 def _read(entry: Mapping[str, Any]) -> Signature:

@@ -304,7 +304,7 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
             time=span(ending.silent_seconds),
         )
         before.append(text)
-    if ending.printed_last is not None:
+    if ending.failed and ending.printed_last is not None:
         before.append(_quoted_line(ending.printed_last, several))
     after = [_quoted_line(line, several) for line in others if line.line > at]
     return [

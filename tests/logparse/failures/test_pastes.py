@@ -867,3 +867,39 @@ def test_a_time_limit_without_steps_asks_whether_the_run_moved(tmp_path):
     assert diagnose_run([str(path)]).remedy == "time_limit_unseen"
     path.write_text("".join(megatron_line(step) + "\n" for step in range(1, 5)) + limit)
     assert diagnose_run([str(path)]).remedy == "time_limit"
+
+
+def test_code_that_python_cannot_read_is_of_an_earlier_start(tmp_path):
+    """Python reads all code before a run does anything: what fails later is of another start."""
+    begin = 'Traceback (most recent call last):\n  File "/home/a/train.py", line {line}, in main\n    {code}\n'
+    syntax = begin.format(line=20, code="import brain") + "IndentationError: unindent does not match\n"
+    path = tmp_path / "run.log"
+    path.write_text(syntax + begin.format(line=151, code="save(model)") + "RuntimeError: stream error\n")
+    ending = diagnose_run([str(path)])
+    assert (ending.line, ending.attempts_in_log, ending.frames[-1].line) == (8, 2, 151)
+
+
+def test_workers_of_ray_that_print_on_do_not_outlive_their_driver(tmp_path):
+    bar = "(train pid=7) Progress:   0%|          | {}/10000 [00:16<3:37:33,  1.31s/it] [repeated 9x across cluster]\n"
+    path = tmp_path / "run.log"
+    path.write_text(bar.format(11) + "KeyboardInterrupt\n" + bar.format(12) + bar.format(13) + "a" * 120 + "\n")
+    assert (diagnose_run([str(path)]).family, diagnose_run([str(path)]).line) == ("cancelled", 2)
+
+
+def test_what_paddle_prints_of_the_users_code_is_no_message(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(
+        'RuntimeError: In user code:\n\n    File "/home/a/train.py", line 317, in do_train\n      scores = model(x)\n\n'
+        "    PreconditionNotMetError: Tensor not initialized yet when Tensor::place() is called.\n"
+    )
+    assert diagnose_run([str(path)]).line == 6
+
+
+def test_a_log_without_a_finite_value_shows_what_was_nan_first(tmp_path):
+    bar = "Epoch 0:   0%|          | {}/99 [00:12<05:51,  0.08it/s, loss=nan]\n"
+    path = tmp_path / "run.log"
+    path.write_text("[Check] audio: nan=True\n" + bar.format(1) + bar.format(2))
+    ending = diagnose_run([str(path)])
+    assert (ending.remedy, [line.line for line in ending.evidence]) == ("never_finite", [1, 2])
+    path.write_text("loss: 2.5\n[Check] audio: nan=True\n" + bar.format(1) + bar.format(2))
+    assert diagnose_run([str(path)]).remedy == "lost_values"
