@@ -40,7 +40,7 @@ from logparse.failures.last_lines import (
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.progress import Progress, begins_with_first_step, last_progress, last_rise, progress_of
+from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
 from logparse.failures.signatures import LOST_VALUES, NEVER_FINITE, TORN_TRACEBACK
@@ -493,13 +493,13 @@ def _without_failure(progress: Progress, ends: FileEnds) -> Ending:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)
         ending = replace(ending, evidence=(*ending.evidence, *novel_evidence(ends, torn[0], torn[1], since)))
-    return _with_values(ending, ends, *lost) if (cut or torn) and lost else ending
+    return _with_values(ending, progress, ends, *lost) if (cut or torn) and lost else ending
 
 
-def _with_values(ending: Ending, ends: FileEnds, source: str, line: int, text: str) -> Ending:
+def _with_values(ending: Ending, progress: Progress, ends: FileEnds, source: str, line: int, text: str) -> Ending:
     """``ending`` with the line from which on values are not finite; if none ever was, with the first that is not."""
     tail = next(tail for tail in ends.tails if tail.source == source)
-    if not (begins_with_first_step(tail) and never_finite(tail)):
+    if not (progress.is_whole(tail) and never_finite(tail)):
         return _with_line(ending, "numerics", "supported", LOST_VALUES, source, line, text)
     ending = _with_line(ending, "numerics", "supported", NEVER_FINITE, source, line, text)
     first = _line_of(source, first_nan(tail, line))

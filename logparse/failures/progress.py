@@ -76,6 +76,11 @@ class Progress:
         """Whether ``step`` is the last planned one."""
         return step is not None and self.planned is not None and step >= self.planned
 
+    def is_whole(self, tail: TextBlock) -> bool:
+        """Whether ``tail`` is a whole file, and its steps, if it has any, begin with the first one."""
+        first = [*self.steps.get(tail.source, ())[:1], *(counter[0][1] for counter in _counters(tail).values())]
+        return tail.first == 1 and all(step <= 1 for step in first)
+
     def outlives(self, cause: Hit, ends: FileEnds) -> bool:
         """Whether no step of a log that no format reads was completed after the line ``cause``."""
         if self.step is not None:
@@ -122,11 +127,6 @@ def last_progress(tail: TextBlock) -> int | None:
     found = _counters(tail)
     changes = any(len({step for _, step in counter}) > 1 for counter in found.values())
     return max(counter[-1][0] for counter in found.values()) if changes else None
-
-
-def begins_with_first_step(tail: TextBlock) -> bool:
-    """Whether ``tail`` is a whole file, and its counters of steps, if it has any, begin with the first step."""
-    return tail.first == 1 and all(counter[0][1] <= 1 for counter in _counters(tail).values())
 
 
 def last_rise(tail: TextBlock) -> int:
