@@ -57,7 +57,7 @@ def frames_of(cause: Hit, reported: Hit | None, hits: Sequence[Hit]) -> tuple[Fr
     Where the traceback of ``cause`` is not in the log, those of another rank with the same message, or of the exception
     that ``reported`` it.
     """
-    frames = cause.frames or _of_others(cause, hits)
+    frames = _with_code(cause.frames) or _of_others(cause, hits) or cause.frames
     if reported is None or any(call.own for call in frames):
         return frames
     own = (call for call in reported.frames if call.own)
@@ -70,4 +70,11 @@ def reporting_line(cause: Hit, reported: Hit | None, hits: Sequence[Hit]) -> int
 
 
 def _of_others(cause: Hit, hits: Sequence[Hit]) -> tuple[Frame, ...]:
-    return next((hit.frames for hit in hits if hit.frames and same_message(hit, cause)), ())
+    """The calls that another process prints with the same message, those with their lines of code first."""
+    others = [hit.frames for hit in hits if hit.frames and same_message(hit, cause)]
+    return next(filter(_with_code, others), next(iter(others), ()))
+
+
+def _with_code(frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """``frames`` if the code of any is known: of tracebacks that several processes print at once it is not."""
+    return frames if any(call.code for call in frames) else ()

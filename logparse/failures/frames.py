@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import regex
 
@@ -69,8 +69,12 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
     lines = _with_whole_calls(own)
     calls = list(_calls_upward(lines))
-    if not calls or (_are_mixed(lines) and not _is_repeated(calls[0], [*texts[-LONGEST:], *below[:LONGEST]])):
+    mixed = _are_mixed(lines)
+    if not calls or (mixed and not _is_repeated(calls[0], [*texts[-LONGEST:], *below[:LONGEST]])):
         return ()
+    if mixed:
+        # The line below a call may be of another process.
+        calls = [replace(call, code=None) for call in calls]
     calls = [call for call in calls if call.own or "/" in call.path] or calls
     last = calls[0]
     package = last.path.split("/")[0]
