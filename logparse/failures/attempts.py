@@ -23,6 +23,8 @@ WRITTEN_LATE = 10
 ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 # The signature of what a process prints as it begins.
 _OF_PROCESS = "again.process"
+# Paddle's launcher reports a process that failed, and prints the end of its log below; lines of it, at most.
+_QUOTES, LONGEST_LOG = "exit.paddle", 100
 # The signature of the last line of Weights & Biases about a run.
 _RUN_CLOSED = "context.run_closed"
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
@@ -105,8 +107,13 @@ def of_one_section(hits: Sequence[Hit], stepped: Sequence[int]) -> Sequence[Hit]
 def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:
     """The lines after those that say that a run begins; some count only after a report that a process ended."""
     ended: list[Hit] = []
+    quoted_from = None
     for hit in hits:
         ended.append(hit)
+        if hit.meaning.signature == _QUOTES:
+            quoted_from = hit.line
+        if quoted_from is not None and hit.line - quoted_from <= LONGEST_LOG:
+            continue
         if hit.role == "again" and (hit.meaning.signature != _OF_PROCESS or _has_ended(ended)):
             ended = []
             yield hit.line + 1

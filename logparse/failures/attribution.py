@@ -21,7 +21,9 @@ _OF_PROGRAMS = frozenset(("exception", "arguments", "file", "data", "checkpoint"
 # NCCL's name of a process: its host and number, before those of its thread and device.
 _OF_NCCL = regex.compile(r"[\w.-]+:\d+(?=:\d+ \[\d+\] )")
 # Lines in which a launcher names the rank that ended first.
-NAMED_BY_LAUNCHER = frozenset(("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.replica", "exit.lightning"))
+NAMED_BY_LAUNCHER = frozenset(
+    ("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.paddle", "exit.replica", "exit.lightning")
+)
 
 
 def attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import regex
 
@@ -32,6 +33,8 @@ _NAMED = regex.compile(r"^[A-Za-z_][\w.]*(?::|$)")
 _OF_EDITOR = regex.compile(r"^\d{1,6} {3,}")
 # What Python prints below a line of code, and a box at its sides.
 _MARKS = regex.compile(r"^[\s~^|│╰╯╭─…]*$|^\[Previous line repeated|^\.\.\.<\d+ lines>\.\.\.$")
+# What stands below a call without its code: marks, or an exception that another process tore.
+_NO_CODE = regex.compile(rf"{_MARKS.pattern}|\[Errno")
 # A library: what Python or pip installed, Cython compiled or torch.compile wrote. Its path is shown from there on.
 _LIBRARY = regex.compile(
     r"^.*(?:[/\\](?:site-packages|dist-packages|[Ll]ib(?:64|32)?[/\\]python\d[\d.]*)[/\\]|\\[Ll]ib\\)|^(?=<)"
@@ -69,12 +72,11 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
     lines = _with_whole_calls(own)
     calls = list(_calls_upward(lines))
-    mixed = _are_mixed(lines)
-    if not calls or (mixed and not _is_repeated(calls[0], [*texts[-LONGEST:], *below[:LONGEST]])):
+    if calls and _are_mixed(lines):
+        near = [*texts[-LONGEST:], raised, *below[:LONGEST]]
+        calls = [_with_sure_code(call, near) for call in calls] if _is_repeated(calls[0], near) else []
+    if not calls:
         return ()
-    if mixed:
-        # The line below a call may be of another process.
-        calls = [replace(call, code=None) for call in calls]
     calls = [call for call in calls if call.own or "/" in call.path] or calls
     last = calls[0]
     package = last.path.split("/")[0]
@@ -119,6 +121,13 @@ def _is_repeated(call: Frame, texts: Sequence[str]) -> bool:
     """Whether several processes print this call."""
     place = f'", line {call.line}, in {call.name}'
     return sum(place in text and call.path.split("/")[-1] in text for text in texts) > 1
+
+
+def _with_sure_code(call: Frame, texts: Sequence[str]) -> Frame:
+    """``call`` without a line of code that only one process prints below it: it may be of another call."""
+    place = f'", line {call.line}, in {call.name}'
+    below = sum(place in text and (call.code or "") in code for text, code in pairwise(texts))
+    return call if below > 1 else replace(call, code=None)
 
 
 def _with_whole_calls(lines: Sequence[_Text]) -> list[_Text]:
@@ -177,7 +186,7 @@ def _code(call: regex.Match[str], below: Sequence[_Text]) -> str | None:
         boxed = (code for line in below if (code := _BOXED_CODE.match(line.bare)))
         return next((_shown(code["code"]) for code in boxed), None)
     texts = (call.string[call.end() :].strip(), *(line.bare for line in below[:1] if not line.bare.startswith(_BEGIN)))
-    return next((_shown(_OF_EDITOR.sub("", text)) for text in texts if text and not _MARKS.match(text)), None)
+    return next((_shown(_OF_EDITOR.sub("", text)) for text in texts if text and not _NO_CODE.match(text)), None)
 
 
 def _shown(code: str) -> str:

@@ -60,6 +60,10 @@ BOX = [
         "a stack that a program prints": (["Stack (most recent call last):", *CALL_OF_OWN], ()),
         "lines that lost their blanks": ([text.strip() for text in [BEGIN, *CALL_OF_OWN]], (OWN,)),
         "two tracebacks at once without a prefix": ([BEGIN, BEGIN, *CALL_OF_LIBRARY, *CALL_OF_OWN], ()),
+        "a call whose code is that of another process": (
+            [BEGIN, BEGIN, *CALL_OF_OWN, '  File "/home/a/train.py", line 12, in main', "    save()"],
+            (replace(OWN, code=None),),
+        ),
         "the same traceback of two processes at once": ([BEGIN, BEGIN, *CALL_OF_OWN, *CALL_OF_OWN], (OWN,)),
         "a library on Windows": (
             [

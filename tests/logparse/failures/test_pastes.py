@@ -25,6 +25,13 @@ PASTES = {
         _LOADER_ENDS,
         ("crash", 5, None, None, None),
     ),
+    "the process of Paddle whose log its launcher prints below": (
+        "Container rank 6 status failed cmd ['python', 'train.py'] code 1 log log/default.abc.6.log\n"
+        "I0721 11:58:51.079766 29676 tcp_utils.cc:130] Successfully connected to 10.0.0.1:60216\n"
+        "OSError: (External) NCCL error(5), invalid usage.\n"
+        "  [Hint: 'ncclInvalidUsage'. The call to NCCL is incorrect.]\n",
+        ("setup", 3, 6, None, None),
+    ),
     "memory that two processes of NCCL could not share": (
         "node-a:41:42 [1] transport/p2p.cc:235 NCCL WARN hipIpcGetMemHandle failed : invalid argument\n"
         "node-a:51:52 [0] transport/p2p.cc:235 NCCL WARN hipIpcGetMemHandle failed : invalid argument\n"
