@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 
 from logparse.decode.read_run import ParsedLog
-from logparse.failures.ending import NOTES_OF_ENDING, ending_of_lines, notes_of
+from logparse.failures.ending import NOTES_OF_ENDING, notes_of
+from logparse.failures.judge import ending_of_lines
 from logparse.findings import info
 from logparse.schema import BEGINNINGS
 

@@ -15,8 +15,9 @@ from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
 from logparse.errors import NoStepLineError, SeveralRunsError
 from logparse.failures.details import ERROR_FILE
-from logparse.failures.ending import Ending, count_repeated, ending_of
+from logparse.failures.ending import Ending
 from logparse.failures.evidence import FailureLine
+from logparse.failures.judge import count_repeated, ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_inference, find_trainer
 from logparse.findings import Note, warning

@@ -23,7 +23,8 @@ from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.versions import Version, versions_of
 from logparse.decode.yearless_clock import clock_of_steps
 from logparse.errors import InputError, NoStepLineError
-from logparse.failures.ending import Ending, ending_of, notes_of
+from logparse.failures.ending import Ending, notes_of
+from logparse.failures.judge import ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds
 from logparse.findings import Note, info, warning

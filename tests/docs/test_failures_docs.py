@@ -3,7 +3,8 @@
 import regex
 from helpers import ROOT, run_logparse
 
-from logparse.failures.ending import FAILED, SAME_STEPS
+from logparse.failures.ending import FAILED
+from logparse.failures.judge import SAME_STEPS
 from logparse.failures.precedence import NEAR_LINES, NEAR_SECONDS
 from logparse.failures.signatures import GRADES, families, signatures
 
