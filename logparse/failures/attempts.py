@@ -29,6 +29,8 @@ _QUOTES, LONGEST_LOG = "exit.paddle", 100
 _RUN_CLOSED = "context.run_closed"
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
 _BEFORE_ALL = frozenset(("parser", SYNTAX))
+# Families of what fails only once a program runs.
+_OF_RUNNING = frozenset(("device_memory", "device_program", "numerics", "checkpoint", "disk", "host_memory"))
 # Lines in which a launcher names the code that a process ended with.
 _REPORTS = NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 
@@ -122,8 +124,8 @@ def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:
 def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
     """Lines on which a process is a new one.
 
-    A failure that comes before all others of a process has others before it; or code that Python could not read has an
-    exception after it, of the same rank.
+    A failure that comes before all others of a process has others before it; or code that Python could not read has a
+    failure of a program that runs after it, of the same rank.
     """
     judged = [hit for hit in hits if hit.role in JUDGED]
     for before, hit in pairwise(judged):
@@ -131,7 +133,7 @@ def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
             continue
         if hit.meaning.remedy in _BEFORE_ALL:
             yield hit.line
-        elif before.meaning.remedy == SYNTAX and hit.role == "root" and hit.code is None and hit.rank == before.rank:
+        elif before.meaning.remedy == SYNTAX and hit.family in _OF_RUNNING and hit.rank == before.rank:
             yield before.line + 1
 
 

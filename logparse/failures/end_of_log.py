@@ -77,7 +77,9 @@ def with_lines_before(ending: Ending, part: Part, cause: Hit, ends: FileEnds) ->
     own = [hit for hit in part.hits if hit.source == cause.source and hit.meaning.signature not in TYPED]
     for hit in reversed([hit for hit in own if hit.line < cause.line]):
         first = hit.line if first - hit.line <= _TOGETHER else first
-    saving = _line_of(cause.source, unfinished_save(tail, first))
+    # A step after it shows that the save did not hold the run, and may have ended.
+    since = max(part.first_line, (part.stepped_line or 0) + 1)
+    saving = _line_of(cause.source, unfinished_save(tail, since, first))
     last = printed_before(tail, first) if ending.family in _FROM_OUTSIDE and not cause.frames else None
     stepped = part.stepped_line if ending.step is not None else None
     known = last is None or last[0] in (stepped, saving and saving.line)

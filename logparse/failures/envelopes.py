@@ -51,9 +51,11 @@ def _without_quotes(texts: pl.Series) -> pl.Series:
 def _without_labels(texts: pl.Series) -> pl.Series:
     """The lines without a label that a traceback shows: it stands before its calls too. Digits may differ."""
     begins = texts.str.contains(_BEGIN).arg_true().head(MOST_READ).to_list()
-    for label in dict.fromkeys(_labels(texts.to_list(), begins) if begins else ()):
-        texts = texts.str.replace(f"^{label}", "${1}")
-    return texts
+    labels = list(dict.fromkeys(_labels(texts.to_list(), begins) if begins else ()))
+    if not labels:
+        return texts
+    known = "".join(f"${{{n}}}" for n in range(1, len(labels) + 1))
+    return texts.str.replace(f"^(?:{'|'.join(labels)})", known)
 
 
 def _labels(texts: Sequence[str], begins: Sequence[int]) -> Iterator[str]:
@@ -61,7 +63,7 @@ def _labels(texts: Sequence[str], begins: Sequence[int]) -> Iterator[str]:
     for at in begins:
         bare = read_prefixes(texts[at]).bare
         label, known = _unknown(bare), texts[at][: len(texts[at]) - len(bare)]
-        if not label.strip() or len(label) > LONGEST_LABEL:
+        if not label.strip():
             continue
         shape = f"({_shape(known)}){_shape(label)}"
         labelled = regex.compile(shape)
@@ -75,6 +77,8 @@ def _unknown(bare: str) -> str:
     begin = regex.compile(_BEGIN)
     found = begin.search(bare)
     before = bare[: found.start()] if found else ""
+    if len(before) > LONGEST_LABEL:
+        return ""
     ends = (match.end() for match in regex.finditer(r"^|\s+|(?<=[^\s\w])(?=\S)", before))
     known = (end for end in ends if begin.match(bare, end) or begin.match(read_prefixes(bare[end:]).bare))
     return before[: next(known, len(before))]
@@ -82,4 +86,4 @@ def _unknown(bare: str) -> str:
 
 def _shape(label: str) -> str:
     """A pattern of ``label`` with any digits, which polars reads too."""
-    return regex.sub(r"\d+", r"\\d+", regex.escape(label, special_only=True))
+    return regex.sub(r"\d+", r"\\d+", regex.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", label))

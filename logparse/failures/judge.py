@@ -32,7 +32,7 @@ from logparse.failures.last_lines import (
 )
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
-from logparse.failures.progress import Progress, last_rise, progress_of
+from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
@@ -138,7 +138,7 @@ def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> E
     of_another = not last.stepped and any(how == "completed" for how, _ in judged)
     if of_another or _only_loaded(cause, progress):
         ending = replace(ending, step=None, planned_steps=None)
-    if ending.remedy == _TIME_LIMIT and ending.step is None:
+    if ending.remedy == _TIME_LIMIT and ending.step is None and not any(map(last_progress, ends.tails)):
         ending = replace(ending, remedy=_TIME_LIMIT_UNSEEN)
     ending = with_lines_before(ending, last, cause, ends)
     if cause.role not in ("root", "explains"):

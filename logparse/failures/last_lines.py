@@ -14,8 +14,8 @@ _VALUE = regex.compile(
     r"(?i)\b(?P<name>(?:lm |[a-z]{1,12}_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
     r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
 )
-# "audio_emb: nan=True", "x = nan"; in a pattern that polars reads too.
-_IS_NAN = r"(?i)\bnan\b['\"]? ?[=:] ?true\b|[=:] ?['\"(]?nan\b(?:[^=: ]|$)"
+# "audio_emb: nan=True", "x contains NaN"; in a pattern that polars reads too.
+_IS_NAN = r"(?i)\bnan\b['\"]? ?[=:] ?true\b|\b(?:is|has|contains) nan\b"
 _EVALUATIONS = ("eval", "val", "test")
 _LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
 # A loss scale after so many overflows that every gradient is multiplied by 0, or by next to nothing.

@@ -11,18 +11,19 @@ from logparse.formats import all_formats
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
 
-# Lines before the stop in which a save is sought where no other one of the log ended.
-NEAR = 30
+# Lines before the stop in which a save is sought, and where no other one of the log ended.
+FAR, NEAR = 200, 30
 
 
-def unfinished_save(tail: TextBlock, before: int) -> tuple[int, str] | None:
-    """Number and text of the line of ``tail`` on which the last save begins, if none ends up to the line ``before``.
+def unfinished_save(tail: TextBlock, after: int, before: int) -> tuple[int, str] | None:
+    """Number and text of the line of ``tail`` on which the last save begins between two lines, if none ends later.
 
     A trainer of which no save ends may print no line for it: then only a save right before the stop counts.
     """
-    lines = tail.lines.filter(pl.col("line_number") < before).select("line_number", "text")
+    lines = tail.lines.select("line_number", "text")
     for starts, ends in _saves():
-        begun, ended = _lines_of(starts, lines), _lines_of(ends, lines)
+        begun = _lines_of(starts, lines.filter(pl.col("line_number").is_between(max(after, before - FAR), before - 1)))
+        ended = _lines_of(ends, lines)
         if begun.is_empty() or (len(ended) and ended["line_number"][-1] > begun["line_number"][-1]):
             continue
         number, text = begun.row(-1)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+# Lines at the beginning of a text, and bytes of it, in which a record is looked for.
+FIRST_LINES, FIRST_BYTES = 5, 4096
 # Fields that hold the line and its time, and others that collectors and loggers add. Metrics have more fields.
 _LINE, _TIME = ("log", "message", "msg", "textPayload"), ("time", "timestamp", "@timestamp", "ts")
 _OTHERS = (
@@ -21,12 +23,12 @@ _KNOWN = frozenset((*_LINE, *_TIME, *_OTHERS.split()))
 def lines_of_records(text: bytes) -> bytes:
     """``text`` with the lines that its records hold; several lines of one stay one, with escapes.
 
-    A text whose first line is no record stays as it is, and so do other lines.
+    A text without a record among its first lines stays as it is, and so do other lines.
     """
-    if not text.lstrip().startswith(b"{"):
+    if b"{" not in text[:FIRST_BYTES]:
         return text
     lines = text.split(b"\n")
-    if _line_of(next(line for line in lines if line.strip())) is None:
+    if not any(map(_line_of, lines[:FIRST_LINES])):
         return text
     return b"\n".join(_line_of(line) or line for line in lines)
 
@@ -34,14 +36,14 @@ def lines_of_records(text: bytes) -> bytes:
 def _line_of(text: bytes) -> bytes | None:
     try:
         record = json.loads(text) if text.startswith(b"{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or not record.keys() <= _KNOWN:
         return None
     line, stamp = _first_text(record, _LINE), _first_text(record, _TIME)
     if line is None:
         return None
-    return ((f"{stamp} " if stamp else "") + line.rstrip("\r\n").replace("\n", r"\n")).encode()
+    return ((f"{stamp} " if stamp else "") + line.rstrip("\r\n").replace("\n", r"\n")).encode(errors="replace")
 
 
 def _first_text(record: Mapping[str, object], names: Sequence[str]) -> str | None:

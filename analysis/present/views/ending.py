@@ -407,7 +407,7 @@ def _next_steps(ending: Ending, remedy: str) -> list[str]:
 
 def _failed_before(ending: Ending) -> list[ScreenRow]:
     """The attempts that failed before the one that did not, the most frequent cause first."""
-    failed = [attempt for attempt in ending.attempts if attempt.state in FAILED]
+    failed = [attempt for attempt in ending.attempts[:-1] if attempt.state in FAILED]
     if not failed:
         return []
     last = {attempt.family: attempt for attempt in failed}

@@ -611,6 +611,13 @@ def test_a_save_that_did_not_end_is_named(tmp_path, lines, unfinished):
     assert (ending.unfinished_save and ending.unfinished_save.line) == unfinished
 
 
+def test_a_save_that_ends_after_the_stop_or_before_a_step_did_end(tmp_path):
+    steps = [megatron_line(step) for step in range(1, 4)]
+    assert diagnosed(tmp_path, *steps, STARTS.format(3), LIMIT, ENDS.format(3)).unfinished_save is None
+    assert diagnosed(tmp_path, STARTS.format(3), *steps, LIMIT).unfinished_save is None
+    assert diagnosed(tmp_path, *steps, STARTS.format(3), LIMIT).unfinished_save.line == 4
+
+
 LIMIT = "slurmstepd: error: *** JOB 7 ON node-a CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***"
 
 

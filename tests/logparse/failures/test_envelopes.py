@@ -30,6 +30,7 @@ ENVELOPES = {
         {"log": f"{line}\n", "stream": "stderr", "time": "2025-03-04T05:06:07.1Z"}
     ),
     "a record of a logger": lambda line: json.dumps({"level": "error", "message": line}),
+    "blanks that are not of ASCII": "节点：3\u3000trainer\xa0> {}".format,
     "a page of HTML": html.escape,
 }
 

@@ -881,9 +881,15 @@ def test_code_that_python_cannot_read_is_of_an_earlier_start(tmp_path):
     begin = 'Traceback (most recent call last):\n  File "/home/a/train.py", line {line}, in main\n    {code}\n'
     syntax = begin.format(line=20, code="import brain") + "IndentationError: unindent does not match\n"
     path = tmp_path / "run.log"
-    path.write_text(syntax + begin.format(line=151, code="save(model)") + "RuntimeError: stream error\n")
+    path.write_text(
+        syntax
+        + begin.format(line=151, code="save(model)")
+        + "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 2 vs 1\n"
+    )
     ending = diagnose_run([str(path)])
     assert (ending.line, ending.attempts_in_log, ending.frames[-1].line) == (8, 2, 151)
+    path.write_text(syntax + "Exception in thread Thread-1:\n" + begin.format(line=9, code="f()") + "OSError: closed\n")
+    assert (diagnose_run([str(path)]).line, diagnose_run([str(path)]).attempts_in_log) == (4, 1)
 
 
 def test_workers_of_ray_that_print_on_do_not_outlive_their_driver(tmp_path):

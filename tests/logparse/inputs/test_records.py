@@ -48,7 +48,8 @@ def _without_names(frame: pl.DataFrame) -> pl.DataFrame:
         "a line that is no record": (['{"log":"a\\n"}', "b"], ["a", "b"]),
         "metrics of a trainer": (['{"message":"step","loss":2.5}'], ['{"message":"step","loss":2.5}']),
         "a number for a line": (['{"message":3}'], ['{"message":3}']),
-        "no record": (["a", '{"log":"b"}'], ["a", '{"log":"b"}']),
+        "a line before the first record": (["a", '{"log":"b"}'], ["a", "b"]),
+        "a half of a character": (['{"log":"a \\ud83d"}'], ["a ?"]),
         "a list": (["{", '"log": 1', "}"], ["{", '"log": 1', "}"]),
     }.values(),
 )
