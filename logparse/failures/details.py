@@ -104,8 +104,11 @@ def detail_of(
 
 def _leaves_room(match: regex.Match[str]) -> bool:
     """Whether another process holds a good part of a device: neither this one nor free are so much of its memory."""
-    total, free, own = (mebibytes(match[name]) for name in ("total", "free", "own"))
-    return total - free - own > ROOM * total
+    of = {
+        name: mebibytes(match[name]) for name in ("total", "free", "own", "one", "two") if name in match.re.groupindex
+    }
+    held = of["one"] + of["two"] if "two" in of else of["total"] - of["free"] - of["own"]
+    return held > ROOM * of["total"]
 
 
 def mebibytes(size: str) -> float:

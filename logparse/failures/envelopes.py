@@ -16,10 +16,10 @@ from logparse.inputs.blocks import TextBlock
 
 # How HTML writes a call of a traceback.
 _HTML = "File &quot;"
-# Marks of a comment or a quote, which stand before all lines of a pasted log; of at least so many lines.
+# Marks of a comment or a quote, which are before all lines of a pasted log; of at least so many lines.
 _QUOTED, FEWEST = r"^(?:#|>|//)(?: |$)", 3
 # How the first line of a traceback and its calls begin; lines with either that are read.
-_BEGIN, MOST_READ = r"Traceback \(most recent call last\)|  File \"", 200
+_BEGIN, MOST_READ = regex.compile(r"Traceback \(most recent call last\)|  File \""), 200
 # Lines below one with a label, among which a call has it too; other processes print between. Characters of a label.
 NEXT_CALL, LONGEST_LABEL = 4, 200
 
@@ -49,8 +49,8 @@ def _without_quotes(texts: pl.Series) -> pl.Series:
 
 
 def _without_labels(texts: pl.Series) -> pl.Series:
-    """The lines without a label that a traceback shows: it stands before its calls too. Digits may differ."""
-    begins = texts.str.contains(_BEGIN).arg_true().head(MOST_READ).to_list()
+    """The lines without a label that a traceback shows: it is before its calls too. Digits may differ."""
+    begins = texts.str.contains(_BEGIN.pattern).arg_true().head(MOST_READ).to_list()
     labels = list(dict.fromkeys(_labels(texts.to_list(), begins) if begins else ()))
     if not labels:
         return texts
@@ -73,14 +73,13 @@ def _labels(texts: Sequence[str], begins: Sequence[int]) -> Iterator[str]:
 
 
 def _unknown(bare: str) -> str:
-    """What stands before a line of a traceback, up to a prefix that is known."""
-    begin = regex.compile(_BEGIN)
-    found = begin.search(bare)
+    """What is before a line of a traceback, up to a prefix that is known."""
+    found = _BEGIN.search(bare)
     before = bare[: found.start()] if found else ""
     if len(before) > LONGEST_LABEL:
         return ""
     ends = (match.end() for match in regex.finditer(r"^|\s+|(?<=[^\s\w])(?=\S)", before))
-    known = (end for end in ends if begin.match(bare, end) or begin.match(read_prefixes(bare[end:]).bare))
+    known = (end for end in ends if _BEGIN.match(bare, end) or _BEGIN.match(read_prefixes(bare[end:]).bare))
     return before[: next(known, len(before))]
 
 

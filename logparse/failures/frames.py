@@ -33,7 +33,7 @@ _NAMED = regex.compile(r"^[A-Za-z_][\w.]*(?::|$)")
 _OF_EDITOR = regex.compile(r"^\d{1,6} {3,}")
 # What Python prints below a line of code, and a box at its sides.
 _MARKS = regex.compile(r"^[\s~^|│╰╯╭─…]*$|^\[Previous line repeated|^\.\.\.<\d+ lines>\.\.\.$")
-# What stands below a call without its code: marks, or an exception that another process tore.
+# What is below a call without its code: marks, or an exception that another process tore.
 _NO_CODE = regex.compile(rf"{_MARKS.pattern}|\[Errno")
 # A library: what Python or pip installed, Cython compiled or torch.compile wrote. Its path is shown from there on.
 _LIBRARY = regex.compile(

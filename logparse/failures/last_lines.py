@@ -83,8 +83,8 @@ def printed_before(tail: TextBlock, line: int) -> tuple[int, str] | None:
         return None
     drawn = max((end.end() for end in BAR_END.finditer(tail.texts[at])), default=0)
     texts = [tail.texts[at][:drawn], *reversed(tail.texts[max(0, at - LAST_LINES) : at].to_list())]
-    said = ((line - n, text) for n, text in enumerate(texts) if _SAYS.search(text) and not _IS_CODE.search(text))
-    return next(((number, text.rstrip("\r ").rsplit("\r", 1)[-1].strip()) for number, text in said), None)
+    shown = ((line - n, text) for n, text in enumerate(texts) if _SAYS.search(text) and not _IS_CODE.search(text))
+    return next(((number, text.rstrip("\r ").rsplit("\r", 1)[-1].strip()) for number, text in shown), None)
 
 
 def torn_traceback(tail: TextBlock) -> tuple[int, str] | None:

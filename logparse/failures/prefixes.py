@@ -15,7 +15,7 @@ import regex
 # "node7:4242:4300 [0] "; pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ",
 # "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows; an
 # editor's "537 ".
-_FOLLOWS = (
+_FOLLOWS = regex.compile(
     r"(?=\[|Traceback|  File|File \"|During handling of |The above exception |(?:\w+\.)*\w+(?:Error|Exception)\b"
     r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: )"
 )
@@ -32,11 +32,11 @@ _PREFIX = regex.compile(
     r"|\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
-    r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS + r"|"
+    r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS.pattern + r"|"
     r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?:: +| +\| )"
-    + _FOLLOWS
+    + _FOLLOWS.pattern
     + r"|\d{1,6} "
-    + _FOLLOWS
+    + _FOLLOWS.pattern
     + r")"
 )
 # Ray names the worker before what it prints.

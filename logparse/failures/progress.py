@@ -138,13 +138,13 @@ def last_rise(tail: TextBlock) -> int:
 def _goes_on(tail: TextBlock, line: int) -> bool:
     """Whether a counter of steps is higher after ``line`` than before it.
 
-    After the driver of Ray has failed, it prints what its workers said until then.
+    After the driver of Ray has failed, it prints what its workers printed until then.
     """
     counters = list(_counters(tail).values())
     texts = tail.texts[line - tail.first :] if line >= tail.first else tail.texts[:0]
     if 0 < len(texts) <= LAST_OF_WORKERS and not OF_WORKER.search(texts[0]):
-        said = {line + at for at, text in enumerate(texts) if OF_WORKER.search(text)}
-        counters = [[one for one in counter if one[0] not in said] for counter in counters]
+        printed = {line + at for at, text in enumerate(texts) if OF_WORKER.search(text)}
+        counters = [[one for one in counter if one[0] not in printed] for counter in counters]
     return any(_rises_after([one for one in counter if one[0] <= line], counter) for counter in counters)
 
 

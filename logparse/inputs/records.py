@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+import regex
+
 # Lines at the beginning of a text, and bytes of it, in which a record is looked for.
 FIRST_LINES, FIRST_BYTES = 5, 4096
 # Fields that hold the line and its time, and others that collectors and loggers add. Metrics have more fields.
 _LINE, _TIME = ("log", "message", "msg", "textPayload"), ("time", "timestamp", "@timestamp", "ts")
-_OTHERS = (
-    "stream level levelname severity logger name docker kubernetes labels resource host hostname source container_name "
-    "container_id tag pod namespace thread process pid file filename lineno funcName insertId logName receiveTimestamp "
-    "_p logtag"
+_KNOWN = regex.compile(
+    "|".join((*_LINE, *_TIME))
+    + r"|stream|level|levelname|severity|logger|name|docker|kubernetes|labels|resource|host|hostname"
+    r"|source|container_name|container_id|tag|pod|namespace|thread|process|pid|file|filename|lineno"
+    r"|funcName|insertId|logName|receiveTimestamp|_p|logtag"
 )
-_KNOWN = frozenset((*_LINE, *_TIME, *_OTHERS.split()))
 
 
 def lines_of_records(text: bytes) -> bytes:
@@ -38,7 +40,7 @@ def _line_of(text: bytes) -> bytes | None:
         record = json.loads(text) if text.startswith(b"{") else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(record, dict) or not record.keys() <= _KNOWN:
+    if not isinstance(record, dict) or not all(map(_KNOWN.fullmatch, record)):
         return None
     line, stamp = _first_text(record, _LINE), _first_text(record, _TIME)
     if line is None:
