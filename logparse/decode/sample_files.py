@@ -17,8 +17,8 @@ from logparse.decode.block_contents import BlockContents, any_of
 from logparse.decode.marker_filter import LineSearch, find
 from logparse.decode.settings import BlockReader
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.compression import PACKED
-from logparse.inputs.records import lines_of_records
 from logparse.inputs.sources import Source, open_source
 
 SPOT_BYTES = 2**16

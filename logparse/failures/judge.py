@@ -27,9 +27,7 @@ from logparse.failures.end_of_log import with_error_file, with_lines_before, wit
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
-from logparse.failures.last_lines import (
-    LAST_LINES,
-)
+from logparse.failures.last_lines import LAST_LINES
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of

@@ -18,7 +18,7 @@ import polars as pl
 
 from logparse.errors import InputError
 from logparse.findings import warning
-from logparse.inputs.records import lines_of_records
+from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 from logparse.language import tr
 

@@ -7,7 +7,7 @@ import pytest
 from fixture_runs import FIXTURES, name_of
 
 from logparse.decode.read_run import read_run
-from logparse.inputs.records import lines_of_records
+from logparse.inputs.collectors import lines_of_records
 
 FORMATS = sorted({run.parents[1]: run.parent for run in FIXTURES.glob("*/*/run.log")}.values())
 COLLECTORS = {
@@ -48,6 +48,7 @@ def _without_names(frame: pl.DataFrame) -> pl.DataFrame:
         "a line that is no record": (['{"log":"a\\n"}', "b"], ["a", "b"]),
         "metrics of a trainer": (['{"message":"step","loss":2.5}'], ['{"message":"step","loss":2.5}']),
         "a number for a line": (['{"message":3}'], ['{"message":3}']),
+        "an empty line": (['{"log":"\\n"}', '{"log":"a"}'], ["", "a"]),
         "a line before the first record": (["a", '{"log":"b"}'], ["a", "b"]),
         "a half of a character": (['{"log":"a \\ud83d"}'], ["a ?"]),
         "a list": (["{", '"log": 1', "}"], ["{", '"log": 1', "}"]),

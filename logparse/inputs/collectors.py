@@ -30,9 +30,10 @@ def lines_of_records(text: bytes) -> bytes:
     if b"{" not in text[:FIRST_BYTES]:
         return text
     lines = text.split(b"\n")
-    if not any(map(_line_of, lines[:FIRST_LINES])):
+    if all(_line_of(line) is None for line in lines[:FIRST_LINES]):
         return text
-    return b"\n".join(_line_of(line) or line for line in lines)
+    held = map(_line_of, lines)
+    return b"\n".join(line if of_record is None else of_record for line, of_record in zip(lines, held, strict=True))
 
 
 def _line_of(text: bytes) -> bytes | None:
