@@ -5,7 +5,7 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test wheel audit explore bench setup lint constraints clean
+.PHONY: demo test wheel audit explore bench snapshot setup lint constraints clean
 
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 
@@ -26,6 +26,11 @@ explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes 
 
 bench: $(DEVELOPMENT)  ## measure the speed of reading logs of each large trainer; four minutes
 	$(BIN)/python benchmarks/real_logs.py
+
+LOGS ?=
+snapshot: $(DEVELOPMENT)  ## write what logparse says of every fixture and sample, and of LOGS="folder ...", to out/snapshot
+	rm -rf out/snapshot
+	$(BIN)/python benchmarks/snapshot.py write out/snapshot $(LOGS)
 
 setup: $(DEVELOPMENT)
 

@@ -101,3 +101,9 @@ def _said(how: RunOptions) -> tuple[str, str]:
         # Rows that are kept here share their number with no others.
         _rows[id(rows)] = (rows, repr(rows))
     return text, _rows[id(rows)][1]
+
+
+def forget() -> None:
+    """Let go of all that is kept here."""
+    for kept in (_read, _loaded, _analysed, _drawn, _rows):
+        kept.clear()
