@@ -28,7 +28,7 @@ _PREFIX = regex.compile(
     r"|\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)"
     r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
     r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
-    r"|\[?20\d\d[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
     r"|\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 
 import polars as pl
 import regex
@@ -29,6 +29,7 @@ from logparse.failures.signatures import (
     Signature,
     by_words,
     exit_code,
+    kind_of,
     meaning_of,
     signatures,
 )
@@ -41,6 +42,8 @@ from logparse.masking import mask_text
 LONGEST_QUOTE, LONGEST_END = 240, 4096
 # Lines of a block that are read; of more, as where every step warns, the first and the last half.
 MOST_LINES = 4000
+# Kinds of lines that are remembered.
+MOST_KINDS = 2**12
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
 # The type of an exception at the end of what its signature matches.
@@ -225,7 +228,10 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
     torn: dict[int, Hit] = {}
     for number, text, rest in joined_lines(block, "|".join(_any_mark()), width):
         whole = text + rest
-        if _reaches(whole, len(rest), number in vague) and (hit := _read_part(block.source, number, whole)) is not None:
+        rules = rules_for(whole)
+        if not _reaches(rules, whole, len(rest), number in vague):
+            continue
+        if (hit := _read_part(rules, block.source, number, whole)) is not None:
             torn[number] = hit
     kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
     return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
@@ -244,7 +250,7 @@ def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
 def _read_cut(block: TextBlock, number: int) -> Hit | None:
     """What line ``number`` and its rest say, where a signature knows it."""
     texts = dict.fromkeys(whole_messages(block, number))
-    read = (_read_part(block.source, number, text) for text in texts)
+    read = (_read_part(_with_marks(text), block.source, number, text) for text in texts)
     return next((hit for hit in read if hit is not None and hit.role in _CAUSES and not hit.meaning.general), None)
 
 
@@ -253,13 +259,13 @@ def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
     return hit.line - 1 in torn and torn[hit.line - 1].meaning.signature == hit.meaning.signature
 
 
-def _reaches(text: str, rest: int, vague: bool) -> bool:
+def _reaches(rules: Sequence[Signature], text: str, rest: int, vague: bool) -> bool:
     """Whether what a signature finds in ``text`` reaches into its last ``rest`` characters from before them.
 
     Where the line alone is ``vague``, it may lie in them.
     """
     bare = read_prefixes(_ends_of(text)).bare
-    signature, match = _first(bare) or (None, None)
+    signature, match = _first(rules, bare) or (None, None)
     if signature is None or match is None or match.end() <= len(bare) - rest:
         return False
     return match.start() < len(bare) - rest or (vague and not signature.general)
@@ -310,26 +316,71 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
 
 
 def _read(source: str, number: int, whole: str) -> Hit | None:
-    """The first part of a line that a signature fits: errors are also printed after a bar, without a newline."""
+    """What a line says, by the first signature that fits: errors are also printed after a bar, without a newline."""
+    rules = rules_for(whole)
+    return _read_by(rules, source, number, whole) if rules else None
+
+
+def rules_for(text: str) -> Sequence[Signature]:
+    """The signatures that may fit ``text``, or a part of it: of those of a kind that no hit is made of none."""
+    return _rules_of_kind(kind_of(text)) if len(text) <= 2 * LONGEST_END else _with_marks(text)
+
+
+def _with_marks(text: str) -> list[Signature]:
+    return [signature for signature in signatures() if signature.may_fit(text)]
+
+
+@lru_cache(MOST_KINDS)
+def _rules_of_kind(kind: str) -> tuple[Signature, ...]:
+    """The signatures that may fit lines of a ``kind``; none where a line of it is no hit whatever its digits are."""
+    blurred = [(rule.blurred, rule) for rule in signatures() if rule.blurred.may_fit(kind)]
+    parts = {kind, *(part.text for part in _parts(kind, [blur for blur, _ in blurred]))}
+    opened = [one for part in parts if (one := _open(part)) is not None]
+    texts = {text for one in opened for text in (one.line.bare, one.message, *one.message.split(r"\n"))}
+    rules = tuple(rule for blur, rule in blurred if any(map(blur.search, texts)))
+    if any(rule.blurred is not rule for rule in rules):
+        return rules
+    return rules if any(_read_part(rules, "", 0, part) is not None for part in parts) else ()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a line between bars, and where it begins."""
+
+    text: str
+    start: int
+    after_bar: bool
+
+
+def _parts(whole: str, rules: Collection[Signature]) -> Iterator[_Part]:
+    """The parts of a line, before, between and after bars, that hold a mark of ``rules``."""
     ends = list(BAR_END.finditer(whole))
-    if not ends:
-        return _read_part(source, number, whole)
-    marks = [mark for mark in _marks() if mark in whole]
     starts = [0, *(end.end() for end in ends)]
-    parts = [whole[start:end] for start, end in zip(starts, [*starts[1:], len(whole)], strict=True)]
-    marked = ((at, part) for at, part in enumerate(parts) if any(m in part for m in marks) or _found().search(part))
-    read = ((at, _read_part(source, number, part)) for at, part in marked)
-    at, hit = next(((at, hit) for at, hit in read if hit is not None), (0, None))
-    if hit is None:
-        return None
+    for at, (start, end) in enumerate(zip(starts, [*starts[1:], len(whole)], strict=True)):
+        text = whole[start:end]
+        if any(rule.may_fit(text) for rule in rules):
+            yield _Part(text, start, _is_last(ends, at))
+
+
+def _read_by(rules: Sequence[Signature], source: str, number: int, whole: str) -> Hit | None:
+    """The first part of a line that one of ``rules`` fits."""
+    for part in _parts(whole, rules):
+        hit = _read_part(rules, source, number, part.text)
+        if hit is not None:
+            return _with_bars(hit, whole, part) if len(part.text) < len(whole) else hit
+    return None
+
+
+def _with_bars(hit: Hit, whole: str, part: _Part) -> Hit:
+    """What a ``part`` of a line says, with the rank, the host and the clock that are before it."""
     before = read_prefixes(_ends_of(whole))
     return replace(
         hit,
-        rank=_first_number(hit.rank, rank_before(whole, starts[at]), before.rank),
+        rank=_first_number(hit.rank, rank_before(whole, part.start), before.rank),
         local_rank=_first_number(hit.local_rank, before.local_rank),
         host=hit.host or before.host,
         clock=hit.clock if hit.clock is not None else clock_of(_ends_of(whole)),
-        after_bar=_is_last(ends, at),
+        after_bar=part.after_bar,
     )
 
 
@@ -339,30 +390,41 @@ def _is_last(ends: Sequence[regex.Match[str]], at: int) -> bool:
     return bool(before) and all(count == before[-1] for count in after)
 
 
-def _read_part(source: str, number: int, whole: str) -> Hit | None:
+@dataclass(frozen=True)
+class _Opened:
+    """The text of a part of a line, what its prefixes say, and its message."""
+
+    text: str
+    line: Line
+    message: str
+
+
+def _open(whole: str) -> _Opened | None:
+    """The message of a part of a line; None where it is code, or a warning of Python."""
     text = _ends_of(whole)
     line = read_prefixes(text)
     if _PROSE.match(line.bare) or _WARNED.search(text):
         return None
     listed = _LISTED.search(line.bare)
-    message = listed["what"] if listed else line.bare
-    found = _first(message)
+    return _Opened(text, line, listed["what"] if listed else line.bare)
+
+
+def _read_part(rules: Sequence[Signature], source: str, number: int, whole: str) -> Hit | None:
+    opened = _open(whole)
+    if opened is None:
+        return None
+    found = _first(rules, opened.message)
     if found and found[0].role == "advice":
         # A record of an error may hold all its lines in one, the advice of the library with them.
-        parts = map(_first, message.split(r"\n"))
+        parts = (_first(rules, part) for part in opened.message.split(r"\n"))
         found = next((part for part in parts if part and part[0].role != "advice"), None)
-    if found is None or (found[0].role == "error" and _MILD.search(text)):
+    if found is None or (found[0].role == "error" and _MILD.search(opened.text)):
         return None
-    return _hit(source, number, text, line, found, message)
+    return _hit(source, number, opened.text, opened.line, found, opened.message)
 
 
-def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
-    for signature in signatures():
-        if (not signature.marks or any(mark in text for mark in signature.marks)) and (
-            match := signature.compiled.search(text)
-        ):
-            return signature, match
-    return None
+def _first(rules: Iterable[Signature], text: str) -> tuple[Signature, regex.Match[str]] | None:
+    return next(((rule, match) for rule in rules if (match := rule.search(text))), None)
 
 
 def _hit(
@@ -579,9 +641,9 @@ def _code_in(text: str) -> str:
 
 @cache
 def _marks() -> tuple[str, ...]:
-    """Every mark; one that holds another one adds nothing."""
-    marks = dict.fromkeys(mark for signature in signatures() if signature.role != "advice" for mark in signature.marks)
-    return tuple(mark for mark in marks if not any(other != mark and other in mark for other in marks))
+    """Every mark."""
+    known = (signature for signature in signatures() if signature.role != "advice")
+    return tuple(dict.fromkeys(mark for signature in known for mark in signature.marks))
 
 
 @cache
@@ -597,9 +659,3 @@ def _any_mark() -> tuple[str, str]:
     """Patterns for polars that find every line with a mark: literals alone are found 50 times as fast."""
     literals = (regex.escape(mark, special_only=True) for mark in _marks())
     return "|".join(literals), "|".join(signature.find for signature in signatures() if signature.find)
-
-
-@cache
-def _found() -> regex.Pattern[str]:
-    """What finds the lines of signatures without marks."""
-    return regex.compile("|".join(signature.find for signature in signatures() if signature.find))

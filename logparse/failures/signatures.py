@@ -33,6 +33,12 @@ _SIGNALS = {
     "SIGUSR2": 12,
     "SIGTERM": 15,
 }
+# Parts of a pattern that name a digit, or only seem to: escapes and counts, what must not follow, sets, and digits.
+_OF_DIGITS = regex.compile(
+    r"(?P<kept>\\x[0-9a-f]{2}|\\.|\{[\d,]+\})|(?P<never>\(\?<?!(?P<what>(?:\\.|[^()\\])*)\))"
+    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|[0-9]"
+)
+_DIGIT, _ANY_DIGIT = regex.compile("[0-9]"), str.maketrans("123456789", "000000000")
 # A shell adds this to the number of a signal, and torchrun prints its negative.
 _SHELL = 128
 
@@ -59,6 +65,22 @@ class Signature:
     def compiled(self) -> regex.Pattern[str]:
         """The pattern, or any of the marks."""
         return regex.compile(self.pattern or "|".join(map(regex.escape, self.marks)))
+
+    @cached_property
+    def blurred(self) -> Signature:
+        """What fits the kind of each line that this signature fits; itself where it names no digit."""
+        pattern, find = _blurred(self.pattern), _blurred(self.find)
+        if (pattern, find) == (self.pattern, self.find) and not _DIGIT.search("".join(self.marks)):
+            return self
+        return replace(self, marks=tuple(map(kind_of, self.marks)), pattern=pattern, find=find)
+
+    def may_fit(self, text: str) -> bool:
+        """Whether ``text`` holds what each text has that the pattern fits."""
+        return any(mark in text for mark in self.marks) or bool(self.find and regex.search(self.find, text))
+
+    def search(self, text: str) -> regex.Match[str] | None:
+        """What the pattern finds in ``text``."""
+        return self.compiled.search(text) if self.may_fit(text) else None
 
 
 @dataclass(frozen=True)
@@ -125,6 +147,26 @@ def exit_code(code: str | None, signal: str | None) -> int | None:
         return None
     number = int(code)
     return _SHELL - number if _SHELL < number < _SHELL + 32 else number
+
+
+def kind_of(text: str) -> str:
+    """The kind of a line: ``text`` with every digit the same, so that those of 64 ranks are one or two kinds."""
+    return text.translate(_ANY_DIGIT)
+
+
+def _blurred(pattern: str) -> str:
+    """A pattern that fits the kind of each text that ``pattern`` fits: it takes any digit for the one that is named."""
+
+    def any_digit(found: regex.Match[str]) -> str:
+        if found["kept"]:
+            return found[0]
+        if found["never"]:
+            return found[0] if _blurred(found["what"]) == found["what"] else ""
+        if found["set"]:
+            return rf"(?:{found[0]}|\d)" if _DIGIT.search(found[0].replace("0-9", "")) else found[0]
+        return r"\d"
+
+    return _OF_DIGITS.sub(any_digit, pattern) if _DIGIT.search(pattern) else pattern
 
 
 @cache
