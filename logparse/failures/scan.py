@@ -10,10 +10,12 @@ from functools import cache, lru_cache
 import polars as pl
 import regex
 
-from logparse.failures.details import detail_of
+from logparse.failures.details import detail_of, details_for
 from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
+from logparse.failures.kinds import MOST_KINDS, kind_of
 from logparse.failures.prefixes import (
+    LONGEST_REMEMBERED,
     OF_WORKER,
     Line,
     clock_of,
@@ -29,7 +31,6 @@ from logparse.failures.signatures import (
     Signature,
     by_words,
     exit_code,
-    kind_of,
     meaning_of,
     signatures,
 )
@@ -42,8 +43,6 @@ from logparse.masking import mask_text
 LONGEST_QUOTE, LONGEST_END = 240, 4096
 # Lines of a block that are read; of more, as where every step warns, the first and the last half.
 MOST_LINES = 4000
-# Kinds of lines that are remembered.
-MOST_KINDS = 2**12
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
 # The type of an exception at the end of what its signature matches.
@@ -100,6 +99,7 @@ _SPAWNED = ("context.spawn", "context.ray_call")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
+_RANKS = regex.compile(r"\d+")
 # Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
 # "(PID:7, Device:3, RankID:3)". A rank inside a sentence is another one.
 _OWN_RANK = regex.compile(
@@ -202,7 +202,7 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
     """``hits`` with the calls that led to them, and the silence before a stop; of many that are the same the first."""
     known = Counter[tuple[str, str]]()
     for hit in hits:
-        shape = hit.meaning.signature, regex.sub(r"\d+", "", hit.text)[:SAME_CHARACTERS]
+        shape = hit.meaning.signature, _RANKS.sub("", hit.text)[:SAME_CHARACTERS]
         known[shape] += 1
         if hit.role not in JUDGED or known[shape] > MOST_SAME:
             yield hit
@@ -231,8 +231,8 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
         rules = rules_for(whole)
         if not _reaches(rules, whole, len(rest), number in vague):
             continue
-        if (hit := _read_part(rules, block.source, number, whole)) is not None:
-            torn[number] = hit
+        if (hit := _read_part(rules, whole)) is not None:
+            torn[number] = replace(hit, source=block.source, line=number)
     kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
     return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
 
@@ -250,8 +250,9 @@ def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
 def _read_cut(block: TextBlock, number: int) -> Hit | None:
     """What line ``number`` and its rest say, where a signature knows it."""
     texts = dict.fromkeys(whole_messages(block, number))
-    read = (_read_part(_with_marks(text), block.source, number, text) for text in texts)
-    return next((hit for hit in read if hit is not None and hit.role in _CAUSES and not hit.meaning.general), None)
+    read = (_read_part(_with_marks(text), text) for text in texts)
+    hits = (replace(hit, source=block.source, line=number) for hit in read if hit is not None)
+    return next((hit for hit in hits if hit.role in _CAUSES and not hit.meaning.general), None)
 
 
 def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
@@ -302,12 +303,13 @@ def _with_rest(hit: Hit, block: TextBlock, at: int) -> Hit:
 
 def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     """``hit`` with the figures and names in its message that the next step needs."""
-    if hit.role not in JUDGED:
+    entries = details_for(hit.meaning.remedy) if hit.role in JUDGED else ()
+    if not entries:
         return hit
     text, below = message_at(block, hit.line, width)
-    at = hit.line - block.first
     carried = _ESCAPED.search(_ends_of(text))
-    above, frames = (_ends_of(" ".join(block.texts[max(0, at - n) : at])) for n in (LINES_ABOVE, LINES_OF_FRAMES))
+    above = _lines_above(hit, block, LINES_ABOVE) if any(entry.above for entry in entries) else ""
+    frames = _lines_above(hit, block, LINES_OF_FRAMES) if any(entry.frames for entry in entries) else ""
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
@@ -315,10 +317,28 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
 
 
+def _lines_above(hit: Hit, block: TextBlock, count: int) -> str:
+    at = hit.line - block.first
+    return _ends_of(" ".join(block.texts[max(0, at - count) : at]))
+
+
 def _read(source: str, number: int, whole: str) -> Hit | None:
     """What a line says, by the first signature that fits: errors are also printed after a bar, without a newline."""
+    hit = _remembered_hit(whole) if len(whole) <= LONGEST_REMEMBERED else _hit_on(whole)
+    return None if hit is None else replace(hit, source=source, line=number)
+
+
+def _hit_on(whole: str) -> Hit | None:
+    """The hit on a line, without its place: of the first part that one of its rules fits."""
     rules = rules_for(whole)
-    return _read_by(rules, source, number, whole) if rules else None
+    for part in _parts(whole, rules) if rules else ():
+        hit = _read_part(rules, part.text)
+        if hit is not None:
+            return _with_bars(hit, whole, part) if len(part.text) < len(whole) else hit
+    return None
+
+
+_remembered_hit = lru_cache(MOST_KINDS)(_hit_on)
 
 
 def rules_for(text: str) -> Sequence[Signature]:
@@ -340,7 +360,7 @@ def _rules_of_kind(kind: str) -> tuple[Signature, ...]:
     rules = tuple(rule for blur, rule in blurred if any(map(blur.search, texts)))
     if any(rule.blurred is not rule for rule in rules):
         return rules
-    return rules if any(_read_part(rules, "", 0, part) is not None for part in parts) else ()
+    return rules if any(_read_part(rules, part) is not None for part in parts) else ()
 
 
 @dataclass(frozen=True)
@@ -360,15 +380,6 @@ def _parts(whole: str, rules: Collection[Signature]) -> Iterator[_Part]:
         text = whole[start:end]
         if any(rule.may_fit(text) for rule in rules):
             yield _Part(text, start, _is_last(ends, at))
-
-
-def _read_by(rules: Sequence[Signature], source: str, number: int, whole: str) -> Hit | None:
-    """The first part of a line that one of ``rules`` fits."""
-    for part in _parts(whole, rules):
-        hit = _read_part(rules, source, number, part.text)
-        if hit is not None:
-            return _with_bars(hit, whole, part) if len(part.text) < len(whole) else hit
-    return None
 
 
 def _with_bars(hit: Hit, whole: str, part: _Part) -> Hit:
@@ -409,7 +420,7 @@ def _open(whole: str) -> _Opened | None:
     return _Opened(text, line, listed["what"] if listed else line.bare)
 
 
-def _read_part(rules: Sequence[Signature], source: str, number: int, whole: str) -> Hit | None:
+def _read_part(rules: Sequence[Signature], whole: str) -> Hit | None:
     opened = _open(whole)
     if opened is None:
         return None
@@ -420,17 +431,15 @@ def _read_part(rules: Sequence[Signature], source: str, number: int, whole: str)
         found = next((part for part in parts if part and part[0].role != "advice"), None)
     if found is None or (found[0].role == "error" and _MILD.search(opened.text)):
         return None
-    return _hit(source, number, opened.text, opened.line, found, opened.message)
+    return _hit(opened, *found)
 
 
 def _first(rules: Iterable[Signature], text: str) -> tuple[Signature, regex.Match[str]] | None:
     return next(((rule, match) for rule in rules if (match := rule.search(text))), None)
 
 
-def _hit(
-    source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], message: str
-) -> Hit:
-    signature, match = found
+def _hit(opened: _Opened, signature: Signature, match: regex.Match[str]) -> Hit:
+    text, line, message = opened.text, opened.line, opened.message
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     code = exit_code(groups.get("code"), groups.get("sig"))
     # A logger puts its rank anywhere before what it says.
@@ -438,8 +447,8 @@ def _hit(
     own, process = _OWN_RANK.search(message), _RAISED_AT.search(message)
     rank = groups.get("rank") or groups.get("task") or (own["rank"] if own and len(own["rank"]) < NO_RANK else None)
     return Hit(
-        source,
-        number,
+        "",
+        0,
         quoted(text if signature.role != "context" else message, match[0]),
         meaning_of(signature, code, _message_of(message, match)),
         rank=_first_number(torn, line.rank, rank),
@@ -447,9 +456,7 @@ def _hit(
         host=groups.get("host") or (process["host"] if process else line.host),
         code=code,
         clock=clock_of(text),
-        absent=tuple(
-            int(number) for number in regex.findall(r"\d+", groups.get("absent", "")) if len(number) < NO_RANK
-        ),
+        absent=tuple(int(rank) for rank in _RANKS.findall(groups.get("absent", "")) if len(rank) < NO_RANK),
         fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES}
         | ({PROCESS: _process(process)} if process else {}),
     )

@@ -12,6 +12,7 @@ from typing import Any
 import regex
 
 from logparse.failures.general import general_words, words_for
+from logparse.failures.kinds import blurred, kind_of, names_digit
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
 JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
@@ -33,12 +34,6 @@ _SIGNALS = {
     "SIGUSR2": 12,
     "SIGTERM": 15,
 }
-# Parts of a pattern that name a digit, or only seem to: escapes and counts, what must not follow, sets, and digits.
-_OF_DIGITS = regex.compile(
-    r"(?P<kept>\\x[0-9a-f]{2}|\\.|\{[\d,]+\})|(?P<never>\(\?<?!(?P<what>(?:\\.|[^()\\])*)\))"
-    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|[0-9]"
-)
-_DIGIT, _ANY_DIGIT = regex.compile("[0-9]"), str.maketrans("123456789", "000000000")
 # A shell adds this to the number of a signal, and torchrun prints its negative.
 _SHELL = 128
 
@@ -69,8 +64,8 @@ class Signature:
     @cached_property
     def blurred(self) -> Signature:
         """What fits the kind of each line that this signature fits; itself where it names no digit."""
-        pattern, find = _blurred(self.pattern), _blurred(self.find)
-        if (pattern, find) == (self.pattern, self.find) and not _DIGIT.search("".join(self.marks)):
+        pattern, find = blurred(self.pattern), blurred(self.find)
+        if (pattern, find) == (self.pattern, self.find) and not names_digit("".join(self.marks)):
             return self
         return replace(self, marks=tuple(map(kind_of, self.marks)), pattern=pattern, find=find)
 
@@ -147,26 +142,6 @@ def exit_code(code: str | None, signal: str | None) -> int | None:
         return None
     number = int(code)
     return _SHELL - number if _SHELL < number < _SHELL + 32 else number
-
-
-def kind_of(text: str) -> str:
-    """The kind of a line: ``text`` with every digit the same, so that those of 64 ranks are one or two kinds."""
-    return text.translate(_ANY_DIGIT)
-
-
-def _blurred(pattern: str) -> str:
-    """A pattern that fits the kind of each text that ``pattern`` fits: it takes any digit for the one that is named."""
-
-    def any_digit(found: regex.Match[str]) -> str:
-        if found["kept"]:
-            return found[0]
-        if found["never"]:
-            return found[0] if _blurred(found["what"]) == found["what"] else ""
-        if found["set"]:
-            return rf"(?:{found[0]}|\d)" if _DIGIT.search(found[0].replace("0-9", "")) else found[0]
-        return r"\d"
-
-    return _OF_DIGITS.sub(any_digit, pattern) if _DIGIT.search(pattern) else pattern
 
 
 @cache
