@@ -250,7 +250,7 @@ def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
 def _read_cut(block: TextBlock, number: int) -> Hit | None:
     """What line ``number`` and its rest say, where a signature knows it."""
     texts = dict.fromkeys(whole_messages(block, number))
-    read = (_read_part(_with_marks(text), text) for text in texts)
+    read = (_read_part(_with_marks(kind_of(text)), text) for text in texts)
     hits = (replace(hit, source=block.source, line=number) for hit in read if hit is not None)
     return next((hit for hit in hits if hit.role in _CAUSES and not hit.meaning.general), None)
 
@@ -343,17 +343,30 @@ _remembered_hit = lru_cache(MOST_KINDS)(_hit_on)
 
 def rules_for(text: str) -> Sequence[Signature]:
     """The signatures that may fit ``text``, or a part of it: of those of a kind that no hit is made of none."""
-    return _rules_of_kind(kind_of(text)) if len(text) <= 2 * LONGEST_END else _with_marks(text)
+    kind = kind_of(text)
+    return _rules_of_kind(kind) if len(text) <= 2 * LONGEST_END else _with_marks(kind)
 
 
-def _with_marks(text: str) -> list[Signature]:
-    return [signature for signature in signatures() if signature.may_fit(text)]
+def _with_marks(kind: str) -> list[Signature]:
+    """The signatures of which lines of a ``kind`` may hold a mark."""
+    marked = {at for mark, places in _places_of_marks().items() if mark in kind for at in places}
+    return [rule for at, rule in enumerate(signatures()) if at in marked or (rule.find and rule.blurred.may_fit(kind))]
+
+
+@cache
+def _places_of_marks() -> dict[str, list[int]]:
+    """The kind of each mark, and the places of its signatures."""
+    places: dict[str, list[int]] = {}
+    for at, signature in enumerate(signatures()):
+        for mark in signature.marks:
+            places.setdefault(kind_of(mark), []).append(at)
+    return places
 
 
 @lru_cache(MOST_KINDS)
 def _rules_of_kind(kind: str) -> tuple[Signature, ...]:
     """The signatures that may fit lines of a ``kind``; none where a line of it is no hit whatever its digits are."""
-    blurred = [(rule.blurred, rule) for rule in signatures() if rule.blurred.may_fit(kind)]
+    blurred = [(rule.blurred, rule) for rule in _with_marks(kind)]
     parts = {kind, *(part.text for part in _parts(kind, [blur for blur, _ in blurred]))}
     opened = [one for part in parts if (one := _open(part)) is not None]
     texts = {text for one in opened for text in (one.line.bare, one.message, *one.message.split(r"\n"))}
