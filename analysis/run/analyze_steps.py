@@ -77,7 +77,7 @@ def analyze_steps(
     rows = with_baseline(computed)
     priced = value_rows(rows)
     time_breakdown = break_down_time(rows, events, pauses, clock, priced)
-    long_gaps = describe_long_gaps(repaired.steps) if repaired.trusted and not streams else ()
+    long_gaps = describe_long_gaps(repaired.gaps) if repaired.trusted and not streams else ()
     clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
@@ -97,7 +97,7 @@ def analyze_steps(
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
-        reliability=count_goodput(rows, time_breakdown, segments, events, goodput if clock.seconds else None),
+        reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from analysis.run.batch_sizes import mean_batch
+from analysis.run.frame_filters import only
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,11 +45,13 @@ def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     In a start with one batch the cost is in samples. Else it is in ms: the median of the ``settled`` rows of the batch,
     on a line between those of the next batches, in proportion beyond them.
     """
-    costed = rows.with_columns(cost=_samples())
+    costed = rows.with_columns(cost=_samples(), pace=pl.col("step_time_ms") / _samples())
+    if costed["cost"].n_unique() < 2:
+        return costed
     points = _points(costed.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
-    if len(points):
-        costed = costed.with_columns(cost=_costs(costed, points))
-    return costed.with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
+    if points.is_empty():
+        return costed
+    return costed.with_columns(_costs(costed, points)).with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
 
 
 def _points(rows: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +108,7 @@ def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArr
 
 def with_baseline(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with the column ``baseline_ms``, which they may have already."""
-    return rows if "baseline_ms" in rows.columns else rows.with_columns(baseline_ms=baseline_ms(rows))
+    return rows if "baseline_ms" in rows.columns else rows.hstack([baseline_ms(rows)])
 
 
 def longer() -> pl.Expr:
@@ -119,7 +122,7 @@ def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     Rows without counted neighbours take the nearest counted rows. A start without counted rows takes the time per
     sample of the whole run. Null where no row counts at all, and for copies.
     """
-    own = rows.select("counted", *READ).with_row_index("at").filter(pl.col("iterations").is_not_null())
+    own = only(rows["counted", *READ].with_row_index("at"), pl.col("iterations").is_not_null())
     paced = add_pace(own, pl.col("counted"))
     # Only rows that do not count need the median of the rows around them.
     not_counted = (~pl.col("counted")).cast(pl.Float64)
@@ -131,7 +134,9 @@ def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     filled = pace.fill_null(pl.coalesce("local", counted).backward_fill().over("segment"))
     anywhere = pl.when("counted").then(pl.col("step_time_ms") / _samples()).median() * _samples()
     baseline = joined.select("at", baseline_ms=pl.coalesce(filled * pl.col("cost"), anywhere))
-    places = rows.select(at=pl.int_range(pl.len(), dtype=pl.UInt32))
+    if len(baseline) == len(rows):
+        return baseline["baseline_ms"]
+    places = pl.select(at=pl.int_range(len(rows), dtype=pl.UInt32))
     return places.join(baseline, on="at", how="left", maintain_order="left")["baseline_ms"]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 
 import polars as pl
 
@@ -11,6 +13,11 @@ def only(rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
     """The rows for which ``which`` holds; the frame itself where it holds for all."""
     holds = rows.select(which.fill_null(value=False)).to_series()
     return rows if holds.all() else rows.filter(holds)
+
+
+def stamps_of(events: pl.DataFrame, *kinds: str) -> pl.Series:
+    """The stamps of the events of these kinds."""
+    return events["timestamp"].filter(reduce(or_, (events["kind"] == kind for kind in kinds)))
 
 
 def in_order(rows: pl.DataFrame, name: str) -> pl.DataFrame:
