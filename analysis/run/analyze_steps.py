@@ -69,8 +69,8 @@ def analyze_steps(
     means = marked.with_columns(global_batch_size=mean_batch())
     counted = tokens_per_sample(means)
     beyond = counts_beyond_length(steps, counted)
-    lengths = {} if counted is None or beyond else {"seq_length": pl.lit(counted)}
-    rated = by_settings(means.with_columns(**lengths), how, later, compute_metrics)
+    sized = means if counted is None or beyond else means.with_columns(seq_length=pl.lit(counted))
+    rated = by_settings(sized, how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
     # The baseline and the value of a row are used several times and are slow to compute.
@@ -129,13 +129,12 @@ def analyze_steps(
 
 
 def _share(time_breakdown: pl.DataFrame, part: str) -> float | None:
-    rows = time_breakdown.filter(pl.col("part") == part)
-    return rows.item(0, "share") if len(rows) else None
+    return dict(time_breakdown["part", "share"].iter_rows()).get(part)
 
 
 def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
     """FLOPs of the last step whose batch and sequence length are known."""
-    known = steps.select("global_batch_size", "seq_length").drop_nulls()
+    known = steps["global_batch_size", "seq_length"].drop_nulls()
     if known.is_empty():
         return None
     batch, length = known.row(-1)

@@ -49,10 +49,12 @@ def _before(name: str) -> pl.Expr:
 
 def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
     """A note where the samples consumed contradict the batch on most rows, outside a ramp, or an epoch has fewer."""
-    beyond = steps.filter(pl.col("epoch_samples") < pl.col("global_batch_size"))
-    if len(beyond):
-        samples, batch = beyond.select("epoch_samples", "global_batch_size").row(0)
+    beyond = steps["epoch_samples"] < steps["global_batch_size"]
+    if beyond.any():
+        samples, batch = (steps[name].filter(beyond)[0] for name in ("epoch_samples", "global_batch_size"))
         yield warning("batch_beyond_epoch", samples=samples, batch=batch)
+    if not steps["consumed_samples"].count():
+        return
     steady = steps.select(
         "source",
         "line_number",
@@ -70,8 +72,10 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
 def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) -> Iterator[Note]:
     """Several batches; a warning where many steps have another batch, and another time, than ``step_time_ms`` is of."""
     timed = OF_THE_RUN & TIMED & pl.col("excluded_reason").ne_missing(WARM_UP)
+    if steps["global_batch_size"].n_unique() < 2 or not step_time_ms:
+        return
     rows = steps.filter(timed).drop_nulls(["global_batch_size", "step_time_ms", "iterations"])
-    if rows["global_batch_size"].n_unique() < 2 or not step_time_ms:
+    if rows["global_batch_size"].n_unique() < 2:
         return
     counted = rows.filter("counted").sort((pl.col("step_time_ms") - step_time_ms).abs())
     if counted.is_empty():

@@ -93,6 +93,8 @@ def _jumps(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         back=pl.when(pl.col("same") & pl.col("known")).then(back),
         forward=_set_forward(typical),
     )
+    if not judged["fell"].any() and not judged["slow"].any() and not judged["forward"].count():
+        return judged.clear()
     set_back = pl.col("fell") | pl.col("slow") if judged["slow"].sum() <= MOST_JUMPS else pl.col("fell")
     columns = ("at", "source", "line_number", "back")
     return pl.concat([judged.filter(set_back)[columns], _alone(judged, events)[columns]]).sort("at")

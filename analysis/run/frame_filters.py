@@ -15,6 +15,11 @@ def only(rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
     return rows if holds.all() else rows.filter(holds)
 
 
+def known(values: pl.Series) -> pl.Series:
+    """The values that are not null; the column itself where none is."""
+    return values.drop_nulls() if values.has_nulls() else values
+
+
 def stamps_of(events: pl.DataFrame, *kinds: str) -> pl.Series:
     """The stamps of the events of these kinds."""
     return events["timestamp"].filter(reduce(or_, (events["kind"] == kind for kind in kinds)))

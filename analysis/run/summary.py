@@ -15,7 +15,6 @@ from analysis.metrics import OF_ROWS
 from analysis.run.baseline_step_time import middle
 from analysis.run.exclusion_reasons import OF_THE_RUN, STALL
 from analysis.tables import SUMMARY_COLUMNS
-from logparse.schema import conform
 
 # The column with the time of a row.
 TIME = "step_time_ms"
@@ -23,17 +22,19 @@ TIME = "step_time_ms"
 
 def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     """Median, mean, 10th and 90th percentile and n of every metric; null where nothing counts."""
-    read = dict.fromkeys((TIME, *(str(metric.row_column) for metric in OF_ROWS)))
-    counted = steps.select("counted", *read).filter("counted").drop_nulls(TIME)
-    statistics = counted.select(
-        pl.struct(_statistics(str(metric.row_column))).alias(metric.column) for metric in OF_ROWS
-    ).row(0)
+    read = dict.fromkeys(("counted", TIME, *(str(metric.row_column) for metric in OF_ROWS)))
+    statistics = (
+        steps[list(read)]
+        .filter("counted", pl.col(TIME).is_not_null())
+        .select(pl.struct(_statistics(str(metric.row_column))).alias(metric.column) for metric in OF_ROWS)
+        .row(0)
+    )
+    run = steps["run"].first()
     rows = [
-        {"metric": metric.column, "unit": metric.unit, **values}
+        {"run": run, "metric": metric.column, "unit": metric.unit, **values}
         for metric, values in zip(OF_ROWS, statistics, strict=True)
     ]
-    frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
-    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)
+    return pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS})
 
 
 @cache

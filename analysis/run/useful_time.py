@@ -17,15 +17,14 @@ from analysis.run.exclusion_reasons import (
     HOLDS_PAUSE,
     HOLDS_SAVE,
     NAN,
-    NO_TIME,
     OF_THE_RUN,
     REPLAYED,
     ROW_MS,
     SKIPPED,
     STALL,
-    TIME_DAMAGED,
     TIMED,
     WARM_UP,
+    has_untimed,
 )
 from analysis.run.frame_filters import only
 from analysis.run.nan_updates import is_infinite
@@ -164,7 +163,7 @@ def _as_stall(stall: pl.Expr) -> pl.Expr:
 
 def untimed_seconds(steps: pl.DataFrame) -> float:
     """Baseline time of the useful steps of rows whose time is missing or damaged."""
-    if not any((steps["excluded_reason"] == reason).any() for reason in (NO_TIME, TIME_DAMAGED)):
+    if not has_untimed(steps):
         return 0.0
     seconds = with_baseline(steps).select((pl.col("baseline_ms") * kept_steps()).filter(~TIMED).sum() / 1000).item()
     return float(seconds or 0.0)
