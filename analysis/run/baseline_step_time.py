@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from analysis.run.batch_sizes import mean_batch
-from analysis.run.frame_filters import only
+from analysis.run.frame_filters import with_known
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +122,7 @@ def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     Rows without counted neighbours take the nearest counted rows. A start without counted rows takes the time per
     sample of the whole run. Null where no row counts at all, and for copies.
     """
-    own = only(rows["counted", *READ].with_row_index("at"), pl.col("iterations").is_not_null())
+    own = with_known(rows["counted", *READ].with_row_index("at"), "iterations")
     paced = add_pace(own, pl.col("counted"))
     # Only rows that do not count need the median of the rows around them.
     not_counted = (~pl.col("counted")).cast(pl.Float64)

@@ -63,10 +63,10 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
             _consumed() / pl.col("iterations")
         ),
     ).drop_nulls()
-    wrong = steady.filter(pl.col("mean") != pl.col("batch"))
-    if len(wrong) > len(steady) / 2:
-        source, line, batch, mean = wrong.row(0)
-        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=len(wrong) - 1)
+    wrong = steady["mean"] != steady["batch"]
+    if (n := wrong.sum()) > len(steady) / 2:
+        source, line, batch, mean = steady.filter(wrong).row(0)
+        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=n - 1)
 
 
 def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) -> Iterator[Note]:

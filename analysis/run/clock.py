@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from analysis.run.exclusion_reasons import ROW_MS, TIMED
-from analysis.run.frame_filters import only, stamps_of
+from analysis.run.frame_filters import stamps_of, with_known
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
@@ -149,7 +149,7 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
     same, goes_on, same_file = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage", "source"))
     steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
-    return only(own, pl.col("timestamp").is_not_null()).with_columns(
+    return with_known(own, "timestamp").with_columns(
         paused=count_between(steps_of_pauses, pl.col("step").shift(1), pl.col("step")) > 0,
         same=same,
         goes_on=goes_on,

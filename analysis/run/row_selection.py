@@ -74,7 +74,9 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
             for reason, of_kind in ((HOLDS_EVALUATION, pauses.evaluated), (HOLDS_SAVE, pauses.saved))
         }
     rows = steps.with_columns(update_is_nan=update_is_nan(steps), excluded_reason=_first_reason(known))
-    warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(_unpaused(rows))
+    warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(
+        _unpaused(rows) if rules.time_holds_pauses else rows
+    )
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
     nan |= is_infinite("loss") & ~skipped

@@ -105,7 +105,7 @@ def _cause(period: int, pauses: Pauses) -> str:
 
 def _levels(rows: pl.DataFrame) -> Iterator[Note]:
     """The levels of the pace over the whole run, where they differ by much and for sure."""
-    counted = only(rows, pl.col("counted"))
+    counted = only(rows, rows["counted"])
     levels = find_levels(_pace(counted))
     if len(levels) < 2:
         yield from _mixed(rows)

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from analysis.run.exclusion_reasons import OF_THE_RUN, ROW_MS
-from analysis.run.frame_filters import only, starts_of
+from analysis.run.frame_filters import only, starts_of, with_known
 from analysis.run.remaining_time import is_end_printed, is_last_line
 from analysis.run.restarts import JUMP, SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
@@ -75,7 +75,7 @@ def unprinted_between(rows: pl.DataFrame) -> int:
 
 def stamped(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with a stamp that cover steps."""
-    return only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
+    return with_known(rows, "timestamp", "iterations")
 
 
 def last_saved(before: pl.DataFrame, events: pl.DataFrame) -> int:
@@ -111,7 +111,7 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
 
 def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most."""
-    read = only(steps["segment", "step", "copied"], ~pl.col("copied"))
+    read = only(steps["segment", "step"], ~steps["copied"])
     jump = pl.col("step").diff().over("segment")
     every = pl.col("step").diff().quantile(0.25, "lower").over("segment")
     jumps = read.select("segment", jump=jump, interval=every)
