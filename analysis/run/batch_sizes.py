@@ -31,9 +31,14 @@ def mean_batch() -> pl.Expr:
     return pl.when(ramps).then(mean).when(first).then(consumed / iterations).otherwise(batch)
 
 
+def with_mean_batch(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the column ``mean_batch``, which they may have already."""
+    return rows if "mean_batch" in rows.columns else rows.with_columns(mean_batch=mean_batch())
+
+
 def batch_changes() -> pl.Expr:
     """The batch was another one in a part of the row's steps, so that its time is not that of the printed one."""
-    return (mean_batch() != pl.col("global_batch_size")).fill_null(False)
+    return (pl.col("mean_batch") != pl.col("global_batch_size")).fill_null(False)
 
 
 def _consumed() -> pl.Expr:

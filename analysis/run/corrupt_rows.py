@@ -66,8 +66,11 @@ def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
     kept = with_known(own["at", "source", "timestamp"], "timestamp")
     places = []
+    stamp = pl.col("timestamp")
     for rest in (None, LONGEST_REST):
-        out = kept.select(_stamp_out_of_line(rest)).to_series()
+        before, after = (stamp.shift(rows).over("source") for rows in (1, -1))
+        near = kept.with_columns(before=before, after=after, several=pl.len().over("source") > 2)
+        out = near.select(_stamp_out_of_line(rest)).to_series()
         places.append(kept["at"].filter(out))
         kept = only(kept, ~out)
     return pl.concat(places)
@@ -79,11 +82,10 @@ def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
     Of two clocks alone none is known to be the wrong one.
     """
     stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
-    before, after = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
-    begin, end = before.fill_null(after - longest), after.fill_null(before + longest)
+    begin = pl.col("before").fill_null(pl.col("after") - longest)
+    end = pl.col("after").fill_null(pl.col("before") + longest)
     outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
-    several = pl.len().over("source") > 2
-    return ((begin <= end) & outside & several).fill_null(False)
+    return ((begin <= end) & outside & pl.col("several")).fill_null(False)
 
 
 def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:

@@ -34,8 +34,9 @@ def name_rates(
     """
     everything = (value_rows(steps) if priced is None else priced)[(*PRICED_BY, "time_ms", "useful", *SCALED)]
     counted = steps["counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED].filter("counted")
-    steady = {
-        **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
+    steady: dict[str, Any] = {
+        "step_time_ms": middle(counted["step_time_ms"]),
+        **{name: middle(counted[name], "lower") for name in SCALED},
         "interval": _of_median(known(counted["step_time_ms"])),
         "steps": counted["iterations"].sum(),
     }

@@ -16,7 +16,7 @@ import polars as pl
 
 from analysis.run.baseline_step_time import READ
 from analysis.run.batch_ramp import Unseen, steps_by_batch
-from analysis.run.batch_sizes import mean_batch
+from analysis.run.batch_sizes import with_mean_batch
 from analysis.run.exclusion_reasons import BATCH_CHANGES, NO_TIME, ROW_MS, TIMED, WARM_UP
 from analysis.run.frame_filters import only, with_known
 from analysis.run.interruptions import Pauses, count_between
@@ -147,7 +147,7 @@ def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     read = steps[(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")]
     own = with_known(only(read, read["step_time_ms"] > 0), "iterations")
     known = {name: pl.lit(value=False) for name in ("damaged", "other_job")}
-    own = own.with_columns(mean_batch=mean_batch(), beginning_shown=pl.lit(value=True), **known)
+    own = with_mean_batch(own).with_columns(beginning_shown=pl.lit(value=True), **known)
     again = pl.lit(value=False)
     if own["replayed"].any():
         again = (pl.int_range(pl.len()).over("segment") < rule.rows_of(own)) & pl.col("replayed")

@@ -45,13 +45,16 @@ def unprinted_within(start: pl.DataFrame) -> tuple[int, float]:
     typical = start["step_time_ms"].filter(start["counted"]).median()
     if not isinstance(typical, float) or typical <= 0:
         return 0, 0.0
-    missing = pl.col("step").diff() - pl.col("iterations")
-    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
-    room = (gap - ROW_MS).clip(0)
-    seconds = pl.min_horizontal(missing * typical, room) / 1000
+    spans = start["step", "iterations", "timestamp", "step_time_ms"].with_columns(
+        missing=pl.col("step").diff() - pl.col("iterations"), gap=pl.col("timestamp").diff()
+    )
+    if not (spans["missing"] > 0).any():
+        return 0, 0.0
+    room = (pl.col("gap").dt.total_microseconds() / 1000 - ROW_MS).clip(0)
+    seconds = pl.min_horizontal(pl.col("missing") * typical, room) / 1000
     # Stamps are cut to seconds, and steps vary a little.
-    steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
-    between = start.select(steps=steps.filter(missing > 0).sum(), seconds=seconds.filter(missing > 0).sum()).row(0)
+    steps = pl.min_horizontal("missing", ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
+    between = spans.filter(pl.col("missing") > 0).select(steps=steps.sum(), seconds=seconds.sum()).row(0)
     return int(between[0]), float(between[1])
 
 
