@@ -122,6 +122,7 @@ def read_devices(text: str) -> tuple[Device, ...]:
     return devices
 
 
+@cache
 def find_device(name: str) -> Device:
     """Give the device called ``name``; see the module's text for what counts as the same name.
 

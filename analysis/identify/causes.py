@@ -76,7 +76,7 @@ def of_units() -> Iterator[Cause]:
 
 def of_spans(rows: pl.DataFrame) -> Iterator[Cause]:
     """Rates over more than the row."""
-    if rows[RESUMED].is_not_null().any():
+    if rows[RESUMED].count():
         yield Cause(info("rate_of_all_steps_since_resume"), pl.col(RESUMED))
     yield Cause(info("mean_of_rates"), pl.col(MEAN))
     yield Cause(info("rate_since_start"), pl.col(RUNNING))

@@ -64,9 +64,9 @@ def measure_rounding(rows: pl.DataFrame) -> Rounding:
 
 def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: float | None) -> pl.DataFrame:
     """Rows whose rate can be computed, with ``work``: TFLOP/s is FLOPs per token x work / ms."""
-    filled = steps.select(LOGGED, *INPUTS).with_columns(pl.col("seq_length").fill_null(pl.lit(seq_length, pl.Int64)))
-    tokens = pl.col("global_batch_size") * pl.col("seq_length")
-    worked = filled.with_columns(work=tokens / pl.lit(world_size, pl.Float64) * (1000 / 1e12))
+    length = pl.col("seq_length").fill_null(pl.lit(seq_length, pl.Int64))
+    work = pl.col("global_batch_size") * length / pl.lit(world_size, pl.Float64) * (1000 / 1e12)
+    worked = steps[(LOGGED, *INPUTS)].with_columns(length, work=work)
     return worked.filter((pl.col(TIME) > 0) & pl.col("work").is_not_null())
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
+from analysis.run.frame_filters import stamps_of
 from analysis.run.interruptions import Pauses, count_between
 
 SAVES, EVALUATION, UNDIVIDED = "saves", "evaluation", "saves_and_evaluation"
@@ -51,17 +52,16 @@ def _together(steps: list[int], seconds: Mapping[int, float]) -> float | None:
 
 def between_lines(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> list[dict[str, float]]:
     """Parts of each gap between rows that holds a save or an evaluation line, beyond the rows' own time."""
-    gaps = start.select(
+    read = start["step", "timestamp", "time_ms"].with_columns(
         after=pl.col("step").shift(1),
-        to="step",
         begin=pl.col("timestamp").shift(1),
-        end="timestamp",
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
-    ).drop_nulls()
-    held = gaps.filter((holds(gaps, pauses.saved) | holds(gaps, pauses.evaluated)) & (pl.col("seconds") > 0))
+    )
+    paused = holds(pauses.saved, to="step") | holds(pauses.evaluated, to="step")
+    held = read.filter(paused & (pl.col("seconds") > 0))
     return [
         share_out(seconds, after, to, pauses, partial(_stamped_save, events, begin, end))
-        for after, to, begin, end, seconds in held.iter_rows()
+        for to, end, _, after, begin, seconds in held.iter_rows()
     ]
 
 
@@ -70,13 +70,11 @@ def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, un
 
     ``until`` is when the next start begins; None after the last start, whose clock ends with its stamps.
     """
-    last = start.row(-1, named=True)
-    step, stamp = last["step"], last["timestamp"]
-    later = events.filter(pl.col("timestamp") >= stamp)
-    begins = later.filter(pl.col("kind").is_in(BEGINNINGS) & (pl.col("timestamp") > stamp))["timestamp"].min()
-    bound: Any = min((time for time in (until, begins) if time is not None), default=datetime.max)
-    ends = later.filter(pl.col("kind").is_in(ENDINGS) & (pl.col("timestamp") <= bound))
-    end: Any = ends["timestamp"].max() or stamp
+    step, stamp = start["step"][-1], start["timestamp"][-1]
+    begins, ends = stamps_of(events, *BEGINNINGS), stamps_of(events, *ENDINGS)
+    begin = begins.filter(begins > stamp).min()
+    bound: Any = min((time for time in (until, begin) if time is not None), default=datetime.max)
+    end: Any = ends.filter(ends.is_between(stamp, bound)).max() or stamp
     stamped = (end - stamp).total_seconds()
     printed = sum(times.get(step, 0.0) for times in (pauses.save_seconds, pauses.evaluation_seconds))
     room = stamped if until is None else (until - stamp).total_seconds()
@@ -87,25 +85,25 @@ def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, un
 def ends_after(start: pl.DataFrame, events: pl.DataFrame) -> float:
     """Seconds from the last row of a start, the last of its log, to the last line that shows that it still ran."""
     stamp: Any = start["timestamp"][-1]
-    end: Any = events.filter(pl.col("kind").is_in(ENDINGS), pl.col("timestamp") >= stamp)["timestamp"].max()
-    return float((end - stamp).total_seconds()) if end is not None else 0.0
+    end: Any = stamps_of(events, *ENDINGS).max()
+    return max(0.0, float((end - stamp).total_seconds())) if end is not None else 0.0
 
 
 def printed_after(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     """Parts of the pause after the last row of a start, of which no line has a stamp, as far as its time is printed."""
-    step = start.select(pl.col("step").last()).item()
+    step: Any = start["step"].last()
     printed = {SAVES: pauses.save_seconds.get(step), EVALUATION: pauses.evaluation_seconds.get(step)}
     return {part: seconds for part, seconds in printed.items() if seconds is not None}
 
 
 def _stamped_save(events: pl.DataFrame, begin: datetime, end: datetime) -> float | None:
     """Seconds from the first line that begins a save to the last that ends one; None where one has no stamp there."""
-    there = events.filter(pl.col("timestamp").is_between(begin, end))
-    starts: Any = there.filter(pl.col("kind") == "save starts")["timestamp"].min()
-    ends: Any = there.filter(pl.col("kind") == "save ends")["timestamp"].max()
-    return None if starts is None or ends is None or ends < starts else (ends - starts).total_seconds()
+    saves = (stamps_of(events, kind) for kind in ("save starts", "save ends"))
+    begun, ended = (stamps.filter(stamps.is_between(begin, end)) for stamps in saves)
+    first, last = cast("Any", begun.min()), cast("Any", ended.max())
+    return None if first is None or last is None or last < first else (last - first).total_seconds()
 
 
-def holds(spans: pl.DataFrame, pauses: tuple[int, ...]) -> pl.Series:
+def holds(pauses: tuple[int, ...], after: str = "after", to: str = "to") -> pl.Expr:
     """Whether a pause lies after step ``after`` of a span or a later one, and before its step ``to``."""
-    return count_between(pauses, spans["after"], spans["to"]) > 0
+    return count_between(pauses, pl.col(after), pl.col(to)) > 0

@@ -58,7 +58,7 @@ class Analysis:
     @property
     def has_clock(self) -> bool:
         """Whether time stamps show how long the whole run took."""
-        return self.rates.filter(pl.col("rate") == "wall_clock")["step_time_ms"].is_not_null().any()
+        return self.rate("wall_clock")["step_time_ms"] is not None
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.

@@ -92,9 +92,9 @@ class Run:
     @cached_property
     def _length(self) -> tuple[int, float]:
         """The counted steps and the seconds of the run; of a withheld duration no limit is known."""
-        rows = self.steps.filter("counted")
+        iterations = self.steps["iterations"].filter(self.steps["counted"])
         # Of an excerpt the lines alone are known.
-        counted = len(rows) if self.is_excerpt else int(rows["iterations"].sum())
+        counted = len(iterations) if self.is_excerpt else int(iterations.sum())
         seconds = self.title.seconds or 0.0
         # Where no step has a time, the phases of the steps show how long the run is at least.
         if phases := next((note.fields for note in self.notes if note.code == "phases_without_total"), None):

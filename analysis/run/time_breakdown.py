@@ -27,7 +27,7 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.first_rows import time_first_rows
-from analysis.run.frame_filters import only, starts_of
+from analysis.run.frame_filters import stamps_of, starts_of
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import (
     BEGINNINGS,
@@ -42,11 +42,10 @@ from analysis.run.pause_times import (
     printed_after,
     share_out,
 )
-from analysis.run.unprinted_steps import last_done, unprinted_seconds, unprinted_within
+from analysis.run.unprinted_steps import last_done, stamped, unprinted_seconds, unprinted_within
 from analysis.run.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
-from logparse.schema import conform
 
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
 USEFUL = "useful"
@@ -69,7 +68,7 @@ LEAST_S, CUT = 1e-9, timedelta(seconds=1)
 
 def describe_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
     """Say why there is no all-in rate."""
-    if read_clock(steps, events).seconds is None and len(steps.drop_nulls("timestamp")) < 2:
+    if steps["timestamp"].count() < 2 and read_clock(steps, events).seconds is None:
         yield info("wall_clock_not_computed")
 
 
@@ -93,7 +92,7 @@ def break_down_time(
     at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
     total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
     if wall is not None and parts:
-        loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
+        loop = step_loop(steps.filter(~pl.col("copied")), events) if not rows["timestamp"].count() else None
         outside = (
             {START_UP: loop.start_up} | _left_of_loop(rows, events, loop.seconds - in_lines, pauses)
             if loop
@@ -108,12 +107,9 @@ def break_down_time(
     if parts:
         _add(parts, [at_end])
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
-    shares = [
-        {"part": part, "seconds": seconds, "share": seconds / total if total else None}
-        for part, seconds in parts.items()
-    ]
-    frame = pl.DataFrame(shares, schema={"part": pl.String, "seconds": pl.Float64, "share": pl.Float64}, orient="row")
-    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), TIME_BREAKDOWN_COLUMNS)
+    run = steps["run"].first()
+    shares = [(run, part, seconds, seconds / total if total else None) for part, seconds in parts.items()]
+    return pl.DataFrame(shares, {column.name: column.dtype for column in TIME_BREAKDOWN_COLUMNS}, orient="row")
 
 
 def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, pauses: Pauses) -> dict[str, float]:
@@ -147,33 +143,34 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
     began = pl.col("step") - pl.col("iterations")
     skipped = pl.min_horizontal(pl.col("skipped_ms"), lost - partly).clip(0)
-    losses = rows.select("excluded_reason", after=began, to="step", lost=lost - partly - skipped, again=partly)
+    losses = rows.select(
+        "excluded_reason", after=began, to="step", lost=lost - partly - skipped, again=partly, skipped=skipped
+    )
     by_reason = dict(
         losses.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows()
     )
     parts = {part: sum(by_reason.get(reason) or 0.0 for reason in reasons) for part, reasons in PARTS.items()}
-    for after, to, seconds in _holding_both(losses, pauses):
-        parts[EVALUATION] -= seconds
-        for part, share in share_out(seconds, after, to, pauses).items():
+    for after, to, ms in _holding_both(losses, pauses):
+        parts[EVALUATION] -= ms / 1000
+        for part, share in share_out(ms / 1000, after, to, pauses).items():
             parts[part] += share
     parts["replayed"] += float(losses["again"].sum()) / 1000
-    parts["skipped"] += float(rows.select(skipped.sum()).item()) / 1000
+    parts["skipped"] += float(losses["skipped"].sum()) / 1000
     useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
     return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 
 
 def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int, float]]:
-    """Steps and seconds of rows whose time holds an evaluation and a save."""
+    """Steps and ms of rows whose time holds an evaluation and a save."""
     if not (pauses.saved and pauses.evaluated):
         return ()
-    held = rows.filter((pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0))
-    both = held.filter(holds(held, pauses.saved) & holds(held, pauses.evaluated))
-    return both.select("after", "to", pl.col("lost") / 1000).iter_rows()
+    held = (pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0)
+    return rows.filter(held & holds(pauses.saved) & holds(pauses.evaluated))["after", "to", "lost"].iter_rows()
 
 
 def _trial_begins(steps: pl.DataFrame) -> Any:
     """The first stamp of a job that ended before the run began; None where there was none."""
-    return steps.filter(pl.col("excluded_reason") == OTHER_JOB)["timestamp"].min()
+    return steps["timestamp"].filter(steps["excluded_reason"] == OTHER_JOB).min()
 
 
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: Any) -> dict[str, float]:
@@ -181,8 +178,7 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
     names = (START_UP, RESTARTS, UNPRINTED, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN)
     parts = dict.fromkeys(names, 0.0)
     before = None
-    stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
-    for _, start in starts_of(stamped):
+    for _, start in starts_of(stamped(rows)):
         first = start.row(0, named=True)
         began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
         end = None if before is None else before["timestamp"].max()
@@ -227,9 +223,10 @@ def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:
 
 def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> Any:
     """The earliest stamped event of the process that printed ``first``."""
-    mine = events.filter((pl.col("timestamp") <= first["timestamp"]) & pl.col("kind").is_in(BEGINNINGS))
+    begins = stamps_of(events, *BEGINNINGS)
+    mine = begins.filter(begins <= first["timestamp"])
     if after is not None:
         # A stamp cut to seconds can lie before the one it follows.
-        mine = mine.filter(pl.col("timestamp") >= after - CUT)
-    begin: Any = mine["timestamp"].min()
+        mine = mine.filter(mine >= after - CUT)
+    begin: Any = mine.min()
     return begin if after is None or begin is None else max(begin, after)

@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import OF_THE_RUN
-from analysis.run.frame_filters import only, starts_of
+from analysis.run.exclusion_reasons import OF_THE_RUN, ROW_MS
+from analysis.run.frame_filters import only, starts_of, with_known
 from analysis.run.remaining_time import is_end_printed, is_last_line
 from analysis.run.restarts import JUMP, SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
@@ -33,26 +33,29 @@ def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> fl
     They take as long as those with the last batch.
     """
     steps = begun_after - int(before["step"][-1])
-    of_batch = pl.col("global_batch_size").eq_missing(pl.col("global_batch_size").last())
-    typical = before.filter("counted").filter(of_batch)["step_time_ms"].median()
-    if steps <= 0 or not isinstance(typical, float):
+    if steps <= 0:
         return 0.0
-    return min(steps * typical / 1000, max(room, 0.0))
+    of_batch = pl.col("global_batch_size").eq_missing(pl.col("global_batch_size").filter("counted").last())
+    typical = before.select(pl.col("step_time_ms").filter("counted", of_batch).median()).item()
+    return min(steps * typical / 1000, max(room, 0.0)) if isinstance(typical, float) else 0.0
 
 
 def unprinted_within(start: pl.DataFrame) -> tuple[int, float]:
     """The steps whose lines are missing between those of a ``start``, as far as stamps have room, and their seconds."""
-    typical = start.filter("counted")["step_time_ms"].median()
+    typical = start["step_time_ms"].filter(start["counted"]).median()
     if not isinstance(typical, float) or typical <= 0:
         return 0, 0.0
-    missing = pl.col("step").diff() - pl.col("iterations")
-    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
-    room = (gap - pl.col("step_time_ms") * pl.col("iterations")).clip(0)
-    seconds = pl.min_horizontal(missing * typical, room) / 1000
+    spans = start["step", "iterations", "timestamp", "step_time_ms"].with_columns(
+        missing=pl.col("step").diff() - pl.col("iterations"), gap=pl.col("timestamp").diff()
+    )
+    if not (spans["missing"] > 0).any():
+        return 0, 0.0
+    room = (pl.col("gap").dt.total_microseconds() / 1000 - ROW_MS).clip(0)
+    seconds = pl.min_horizontal(pl.col("missing") * typical, room) / 1000
     # Stamps are cut to seconds, and steps vary a little.
-    steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
-    between = start.select(missing=missing, steps=steps, seconds=seconds).filter(pl.col("missing") > 0)
-    return int(between["steps"].sum()), float(between["seconds"].sum())
+    steps = pl.min_horizontal("missing", ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
+    between = spans.filter(pl.col("missing") > 0).select(steps=steps.sum(), seconds=seconds.sum()).row(0)
+    return int(between[0]), float(between[1])
 
 
 def unprinted_between(rows: pl.DataFrame) -> int:
@@ -60,11 +63,11 @@ def unprinted_between(rows: pl.DataFrame) -> int:
 
     Between starts they are known by the checkpoints.
     """
-    stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
-    found = sum(unprinted_within(start)[0] for _, start in starts_of(stamped))
-    for (_, before), (_, start) in pairwise(starts_of(stamped)):
+    starts = [start for _, start in starts_of(stamped(rows))]
+    found = sum(unprinted_within(start)[0] for start in starts)
+    for before, start in pairwise(starts):
         first = start.row(0, named=True)
-        typical = before.filter("counted")["step_time_ms"].median()
+        typical = before["step_time_ms"].filter(before["counted"]).median()
         if before["lineage"][-1] != first["lineage"] or not isinstance(typical, float):
             continue
         gap: Any = first["timestamp"] - before["timestamp"].max()
@@ -73,24 +76,32 @@ def unprinted_between(rows: pl.DataFrame) -> int:
     return found
 
 
+def stamped(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a stamp that cover steps."""
+    return with_known(rows, "timestamp", "iterations")
+
+
 def last_saved(before: pl.DataFrame, events: pl.DataFrame) -> int:
     """The last step that a save after the last row of ``before`` shows; that row's own step where none does."""
-    last: dict[str, Any] = before.select("source", "line_number", "step").row(-1, named=True)
-    after = (pl.col("source") == last["source"]) & (pl.col("line_number") > last["line_number"])
-    saved: Any = events.filter(pl.col("kind").is_in(SAVES) & after)["step"].max()
-    return max(int(saved or 0), int(last["step"]))
+    source, line, step = before["source", "line_number", "step"].row(-1)
+    save = (events["kind"] == SAVES[0]) | (events["kind"] == SAVES[1])
+    after = save & (events["source"] == source) & (events["line_number"] > line)
+    saved: Any = events["step"].filter(after).max()
+    return max(int(saved or 0), int(step))
 
 
 def last_done(before: pl.DataFrame, events: pl.DataFrame) -> int:
     """The last step that a save after the last row of ``before`` shows, or the end of a training with a plan."""
-    planned: Any = before["train_steps"].drop_nulls().last()
-    saved, completed = last_saved(before, events), is_end_printed(before, events) and is_last_line(before)
-    return max(saved, int(planned)) if completed and planned is not None else saved
+    planned: Any = before["train_steps"].last(ignore_nulls=True)
+    saved = last_saved(before, events)
+    completed = planned is not None and is_last_line(before) and is_end_printed(before, events)
+    return max(saved, int(planned)) if completed else saved
 
 
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
     """A warning for each start that goes on from a step that no line of the log reaches, printed or saved."""
-    own = only(steps, OF_THE_RUN & pl.col("iterations").is_not_null())
+    read = steps["segment", "lineage", "source", "line_number", "step", "iterations", "excluded_reason"]
+    own = only(read, OF_THE_RUN & pl.col("iterations").is_not_null())
     for (_, before), (_, start) in pairwise(starts_of(own)):
         first = start.row(0, named=True)
         begun_after, every = first["step"] - first["iterations"], before["iterations"].max()
@@ -103,15 +114,17 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
 
 def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most."""
-    own = steps.filter(~pl.col("copied")).select("segment", jump=pl.col("step").diff().over("segment"))
-    every = pl.col("jump").quantile(0.25, "lower").over("segment")
-    jumps = own.select("segment", "jump", interval=every).drop_nulls()
-    over = jumps.filter(pl.col("jump") > JUMP * pl.col("interval"))
-    missing, done = float((over["jump"] - over["interval"]).sum()), int(jumps["jump"].sum())
-    if missing > OF_AN_EXCERPT * done:
+    read = only(steps["segment", "step"], ~steps["copied"])
+    jump = pl.col("step").diff().over("segment")
+    every = pl.col("step").diff().quantile(0.25, "lower").over("segment")
+    jumps = read.select("segment", jump=jump, interval=every)
+    over = jumps["jump"] > JUMP * jumps["interval"]
+    missing = float((jumps["jump"] - jumps["interval"]).filter(over).sum())
+    done: Any = jumps["jump"].sum()
+    if missing > OF_AN_EXCERPT * int(done):
         # The first line of a start is of steps too.
-        first = int(jumps.unique("segment")["interval"].sum())
-        yield warning(MISSING_LINES, n=round(missing), of=done + first)
+        first = int(jumps.drop_nulls().unique("segment")["interval"].sum())
+        yield warning(MISSING_LINES, n=round(missing), of=int(done) + first)
         yield from _printed_unlike_clock(steps)
 
 
