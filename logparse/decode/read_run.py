@@ -6,21 +6,21 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
-from logparse.decode.device_names import device_of
+from logparse.decode.device_names import DEVICE_SPELLINGS
 from logparse.decode.first_timestamps import describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
-from logparse.decode.reader import CORES, Contents, read_sources
+from logparse.decode.reader import CORES, read_sources
 from logparse.decode.records import join_records
 from logparse.decode.sample_files import SPOT_BYTES
-from logparse.decode.settings import settings_frame
+from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import STAMP, Malformed
-from logparse.decode.versions import Version, versions_of
+from logparse.decode.versions import SPELLINGS, Version, first_matches
 from logparse.decode.yearless_clock import clock_of_steps
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, notes_of
@@ -148,10 +148,13 @@ def read_run(
     notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
     notes += _describe_broken(stepped.broken, len(steps), contents.ends)
-    settings = settings_frame(contents.sentences, contents.inside, fmt)
-    other_settings = tuple(_other_settings(contents, formats, fmt))
+    below = _formats_below(fmt, formats)
+    settings, *others = settings_frames(contents.sentences, contents.inside, (fmt, *below))
+    other_settings = tuple(_of_other_kinds(fmt, zip(below, others, strict=True)))
     if masked := masked_settings([settings, *(frame for _, frame in other_settings)]):
         notes.append(info("secrets_masked", n=masked))
+    versions = first_matches(contents.sentences, (*SPELLINGS, *DEVICE_SPELLINGS))
+    device = versions.pop("device", None)
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
@@ -163,10 +166,10 @@ def read_run(
         starts[fmt.name],
         {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
         tuple(notes),
-        versions_of(contents.sentences),
+        versions,
         completions,
         other_settings,
-        device_of(contents.sentences),
+        device,
         ending,
         tuple(contents.hits),
     )
@@ -205,16 +208,20 @@ def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
     return (find_format(named),) if named else known_formats()
 
 
-def _other_settings(
-    contents: Contents, formats: Sequence[LogFormat], fmt: LogFormat
-) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
-    """The settings that formats beneath ``fmt`` find, of the kinds that neither it nor a deeper format reads."""
+def _formats_below(fmt: LogFormat, formats: Sequence[LogFormat]) -> list[LogFormat]:
+    """The ``formats`` beneath ``fmt`` whose settings its log may print too, the deepest first."""
     # What reads other lines of a library's log has no settings of its own.
     own = [other for other in formats if not other.log_of]
     below = [other for other in own if other.beneath > fmt.beneath and may_complete(other, fmt)]
+    return sorted(below, key=lambda other: -other.beneath)
+
+
+def _of_other_kinds(
+    fmt: LogFormat, others: Iterable[tuple[LogFormat, pl.DataFrame]]
+) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
+    """The settings of ``others`` of the kinds that neither ``fmt`` nor a deeper format reads."""
     kinds = _kinds(fmt)
-    for other in sorted(below, key=lambda other: -other.beneath):
-        settings = settings_frame(contents.sentences, contents.inside, other)
+    for other, settings in others:
         # Most formats find none, and filtering an empty frame takes as long as finding it empty.
         mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
         kinds |= _kinds(other)

@@ -22,7 +22,8 @@ def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
     present = {key: record for key, record in records.items() if record.marker in markers}
     marked = lines.filter(holds(text, *markers))
     stamped = marked.select("source", "line_number", text=printed(text), timestamp=clock(text))
-    return {key: _decode(stamped, record) for key, record in present.items()}
+    rows = pl.collect_all(_decode(stamped.lazy(), record) for record in present.values())
+    return dict(zip(present, rows, strict=True))
 
 
 def join_records(
@@ -62,18 +63,18 @@ def _step_of_file_before(records: pl.DataFrame, steps: pl.DataFrame) -> pl.Serie
     return records["source"].replace_strict(before, default=None, return_dtype=pl.Int64)
 
 
-def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
+def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
     """The rows of ``record`` on ``lines`` that have their ``timestamp``, unless the record reads one itself."""
     groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text")
-    rows = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
+    rows = lines.filter(holds(text, record.marker))
     if record.every:
         rows = rows.with_columns(text.str.extract_all(record.pattern)).explode("text")
-    if groups:
-        values = rows.select(text.str.extract_groups(record.pattern)).to_series().struct.unnest()
-        own = ["source", "line_number", "timestamp"]
-        rows = rows[[name for name in own if name not in groups]].hstack(values)
+    # A group around the whole pattern shows whether it matches, so that each line is searched once.
+    values = text.str.extract_groups(f"({record.pattern})").struct.unnest()
+    own = [name for name in ("source", "line_number", "timestamp") if name not in groups]
+    rows = rows.select(*own, values).filter(pl.col("1").is_not_null())
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
     clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")

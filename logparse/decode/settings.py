@@ -11,7 +11,7 @@ is cut at its last space; blocks are nested 50 deep at most.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -143,39 +143,51 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
                 yield Setting(name, value.strip("'\""), block.kind, source, number)
 
 
-def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
-    """The settings that are printed in prose."""
-    if not sentences:
-        return
-    whole = lines.filter("complete")
-    present = there(whole["text"], {sentence.marker for sentence in sentences})
-    for sentence in (sentence for sentence in sentences if sentence.marker in present):
-        every = matches(whole, sentence)
-        counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
-        for source, number, match in counting:
-            for name, value in match.groupdict().items():
-                yield Setting(name, value, sentence.kind, source, number)
-
-
-def matches(lines: pl.DataFrame, sentence: SettingSentence) -> Iterator[tuple[str, int, regex.Match[str]]]:
-    """Source, line number and match of each of ``lines`` that has the sentence."""
+def matches(
+    lines: Iterable[tuple[str, int, str]], sentence: SettingSentence
+) -> Iterator[tuple[str, int, regex.Match[str]]]:
+    """Source, line number and match of each of ``lines`` (source, line number, text) that has the sentence."""
     search, stamp = regex.compile(sentence.pattern).search, regex.compile(COLLECTED)
-    marked = lines.filter(holds(pl.col("text"), sentence.marker))
-    for source, number, text in marked["source", "line_number", "text"].iter_rows():
+    for source, number, text in lines:
         if match := search(_beginning(stamp.sub("", text)), timeout=SECONDS):
             yield source, number, match
 
 
-def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance.
+def settings_frames(
+    lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], formats: Sequence[LogFormat]
+) -> Iterator[pl.DataFrame]:
+    """For each format every setting in sentences on ``lines`` or ``inside`` its blocks, in order of appearance.
 
     Secrets are masked.
     """
-    with stopped_by_name(fmt.name):
-        rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
-        rows += settings_of_sentences(lines, fmt.sentences)
-    if not rows:
+    marked = _by_marker(lines, {sentence.marker for fmt in formats for sentence in fmt.sentences})
+    for fmt in formats:
+        with stopped_by_name(fmt.name):
+            rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
+            rows += _settings_of_sentences(marked, fmt.sentences)
+        rows.sort(key=lambda setting: setting.line_number)
+        settings = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         # Most formats find none in a log of another trainer; to mask an empty frame takes a millisecond.
-        return pl.DataFrame(schema=SCHEMA)
-    rows.sort(key=lambda setting: setting.line_number)
-    return mask_settings(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+        yield mask_settings(settings) if rows else settings
+
+
+def _by_marker(lines: pl.DataFrame, markers: Collection[str]) -> dict[str, list[tuple[str, int, str]]]:
+    """Source, number and text of the whole ``lines`` on which each of ``markers`` is."""
+    if not markers:
+        return {}
+    marker = pl.col("text").str.extract_many(list(markers), overlapping=True).list.unique()
+    whole = lines.lazy().filter("complete").select("source", "line_number", "text", marker=marker)
+    parts = whole.explode("marker").drop_nulls("marker").collect().partition_by("marker")
+    return {part["marker"][0]: part.drop("marker").rows() for part in parts}
+
+
+def _settings_of_sentences(
+    marked: Mapping[str, list[tuple[str, int, str]]], sentences: Iterable[SettingSentence]
+) -> Iterator[Setting]:
+    """The settings that are printed in prose on lines that are ``marked`` by a sentence's marker."""
+    for sentence in sentences:
+        every = matches(marked.get(sentence.marker, ()), sentence)
+        counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
+        for source, number, match in counting:
+            for name, value in match.groupdict().items():
+                yield Setting(name, value, sentence.kind, source, number)
