@@ -13,15 +13,16 @@ import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.device_names import DEVICE_SPELLINGS
-from logparse.decode.first_timestamps import describe_begins, log_begins
+from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, read_sources
 from logparse.decode.records import join_records
 from logparse.decode.sample_files import SPOT_BYTES
 from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import STAMP, Malformed
+from logparse.decode.values import AS_WRITTEN
 from logparse.decode.versions import SPELLINGS, Version, first_matches
-from logparse.decode.yearless_clock import clock_of_steps
+from logparse.decode.yearless_clock import RunClock, clock_of_steps
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, notes_of
 from logparse.failures.judge import ending_of
@@ -137,12 +138,11 @@ def read_run(
     if strict:
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
-    clock = clock_of_steps(stepped.steps, (begins["first"] for begins in contents.begins))
-    steps = _in_order(clock.keep(stepped.steps), sources).with_columns(run=pl.lit(name))
-    begins = [clock.keep(begins, ("first", "last")).drop_nulls() for begins in contents.begins]
-    records = join_records(contents.records, steps, fmt, log_begins(begins, steps))
-    records = {kind: clock.keep(frame) for kind, frame in records.items()}
-    notes += describe_begins(begins, steps)
+    clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
+    steps = _in_order(stepped.steps.with_columns(clock.kept("timestamp")), sources).with_columns(run=pl.lit(name))
+    begins = begins_of_files(contents.stamps, steps, clock)
+    records = join_records(contents.records, steps, fmt, log_begins(begins))
+    notes += describe_begins(begins)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
     notes += notes_of(ending, len(sources) > 1)
@@ -164,7 +164,7 @@ def read_run(
         coverage,
         stepped.labels,
         starts[fmt.name],
-        {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
+        {kind: _of_run(frame, name, clock) for kind, frame in records.items()},
         tuple(notes),
         versions,
         completions,
@@ -206,6 +206,12 @@ def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
     if isinstance(named, LogFormat):
         return (named,)
     return (find_format(named),) if named else known_formats()
+
+
+def _of_run(frame: pl.DataFrame, name: str, clock: RunClock) -> pl.DataFrame:
+    """``frame`` with the ``name`` of the run, without stamps of other clocks."""
+    stamps = [clock.kept("timestamp")] if "timestamp" in frame.columns else []
+    return frame.with_columns(*stamps, run=pl.lit(name))
 
 
 def _formats_below(fmt: LogFormat, formats: Sequence[LogFormat]) -> list[LogFormat]:
@@ -323,7 +329,8 @@ def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFram
     frames = [inside[block] for block in blocks if block.kind == blocks[0].kind and len(inside[block])]
     if not frames:
         return _NO_START
-    return pl.concat(frames, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
+    opened = pl.concat(frames).lazy().select("source", line_number="opened")
+    return opened.unique(maintain_order=True).collect(optimizations=AS_WRITTEN)
 
 
 _NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})

@@ -19,7 +19,7 @@ import polars as pl
 import regex
 
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
-from logparse.decode.values import COLLECTED, holds, printed, there
+from logparse.decode.values import AS_WRITTEN, COLLECTED, holds, printed, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_settings
@@ -97,13 +97,13 @@ def _inside(
     """
     opened = pl.when(pl.col("line_number").is_in(starts.implode())).then("line_number").forward_fill()
     reach = pl.col("line_number") - pl.col("opened") <= block.max_lines
-    near = lines.with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
+    near = lines.lazy().with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
     near = near.with_columns(printed(pl.col("text")))
     ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
-    inside = near.filter(~ends.cum_max().over("opened"))
+    inside = near.filter(~ends.cum_max().over("opened")).collect(optimizations=AS_WRITTEN)
     still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
     # The last value of a file that was cut off may have lost digits.
-    return inside.filter("complete").select(INSIDE.keys()), inside["opened"][-1] if still_open else None
+    return inside.filter("complete")[list(INSIDE)], inside["opened"][-1] if still_open else None
 
 
 def _beginning(text: str) -> str:
@@ -177,16 +177,17 @@ def _by_marker(lines: pl.DataFrame, markers: Collection[str]) -> dict[str, list[
         return {}
     marker = pl.col("text").str.extract_many(list(markers), overlapping=True).list.unique()
     whole = lines.lazy().filter("complete").select("source", "line_number", "text", marker=marker)
-    parts = whole.explode("marker").drop_nulls("marker").collect().partition_by("marker")
-    return {part["marker"][0]: part.drop("marker").rows() for part in parts}
+    marked = whole.explode("marker").drop_nulls("marker").collect(optimizations=AS_WRITTEN)
+    parts = marked.partition_by("marker", include_key=False, as_dict=True)
+    return {marker: part.rows() for (marker,), part in parts.items()}
 
 
 def _settings_of_sentences(
     marked: Mapping[str, list[tuple[str, int, str]]], sentences: Iterable[SettingSentence]
 ) -> Iterator[Setting]:
     """The settings that are printed in prose on lines that are ``marked`` by a sentence's marker."""
-    for sentence in sentences:
-        every = matches(marked.get(sentence.marker, ()), sentence)
+    for sentence in (sentence for sentence in sentences if sentence.marker in marked):
+        every = matches(marked[sentence.marker], sentence)
         counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
         for source, number, match in counting:
             for name, value in match.groupdict().items():

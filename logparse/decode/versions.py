@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from logparse.decode.values import holds, printed, there
+from logparse.decode.values import AS_WRITTEN, holds, printed, there
 from logparse.findings import Origin
 
 # Words printed in place of an unknown version.
@@ -197,7 +197,7 @@ def first_matches(lines: pl.DataFrame, spellings: Sequence[Spelling]) -> dict[st
     present = {str(at): spelling for at, spelling in enumerate(spellings) if spelling.marker in markers}
     if not present:
         return {}
-    marked = lines.filter(holds(pl.col("text"), *markers)).with_columns(printed(pl.col("text")))
+    marked = lines.lazy().filter(holds(pl.col("text"), *markers)).with_columns(printed(pl.col("text")))
     values = {at: pl.col("text").str.extract(spelling.pattern) for at, spelling in present.items()}
     read = marked.select("source", "line_number", **values)
     firsts = read.select(
@@ -205,7 +205,7 @@ def first_matches(lines: pl.DataFrame, spellings: Sequence[Spelling]) -> dict[st
         for at in present
     )
     versions: dict[str, Version] = {}
-    for at, first in firsts.row(0, named=True).items():
+    for at, first in firsts.collect(optimizations=AS_WRITTEN).row(0, named=True).items():
         if first is not None:
             spelling = present[at]
             version = Version(
