@@ -139,7 +139,7 @@ def read_run(
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
     clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
-    steps = _in_order(stepped.steps.with_columns(clock.kept("timestamp")), sources).with_columns(run=pl.lit(name))
+    steps = _in_order(_of_run(stepped.steps, name, clock), sources)
     begins = begins_of_files(contents.stamps, steps, clock)
     records = join_records(contents.records, steps, fmt, log_begins(begins))
     notes += describe_begins(begins)
@@ -211,7 +211,7 @@ def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
 def _of_run(frame: pl.DataFrame, name: str, clock: RunClock) -> pl.DataFrame:
     """``frame`` with the ``name`` of the run, without stamps of other clocks."""
     stamps = [clock.kept("timestamp")] if "timestamp" in frame.columns else []
-    return frame.with_columns(*stamps, run=pl.lit(name))
+    return frame if frame.is_empty() else frame.with_columns(*stamps, run=pl.lit(name))
 
 
 def _formats_below(fmt: LogFormat, formats: Sequence[LogFormat]) -> list[LogFormat]:

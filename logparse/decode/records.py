@@ -41,11 +41,12 @@ def join_records(
         mine = [record for record in fmt.records if record.frame == name]
         rows = [block[record.key].lazy() for record in mine for block in blocks if record.key in block]
         rows += [begins.lazy()] if name == "events" and begins is not None else []
-        joined = pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY
-        in_order = joined.sort("source", "line_number", maintain_order=True)
-        frames[name] = conform(in_order.collect(optimizations=AS_WRITTEN), columns)
+        joined = (
+            pl.concat(rows, how="diagonal_relaxed").sort("source", "line_number", maintain_order=True) if rows else None
+        )
+        frames[name] = conform(pl.DataFrame() if joined is None else joined.collect(optimizations=AS_WRITTEN), columns)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
-    places = steps.select("source", "line_number", before="step").sort("line_number")
+    places = steps.lazy().select("source", "line_number", before="step").sort("line_number").collect()
     ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
     # A log can be cut between a step and what follows it, so that the last step of the file before counts too.
     file_before = dict(zip(ends["source"][1:], ends["step"], strict=False))
@@ -60,9 +61,6 @@ def join_records(
     for name, step in steps_of.items():
         frames[name] = _with_step(frames[name], places, step)
     return frames
-
-
-_EMPTY = pl.LazyFrame(schema={"source": pl.String, "line_number": pl.Int64})
 
 
 def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
@@ -104,4 +102,5 @@ def _with_step(rows: pl.DataFrame, places: pl.DataFrame, step: pl.Expr) -> pl.Da
         places.lazy(), on="line_number", by="source", strategy="backward", check_sortedness=False
     )
     before = joined.sort("index").select("before").collect(optimizations=AS_WRITTEN)["before"]
-    return rows.hstack([before]).with_columns(step=step).drop("before")
+    with_before = rows.hstack([before]).lazy()
+    return with_before.with_columns(step=step).drop("before").collect(optimizations=AS_WRITTEN)

@@ -213,7 +213,8 @@ def since_1970(text: pl.Expr) -> pl.Expr:
 
 def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataFrame:
     """``rows`` with the columns of ``others``, which have the index ``row``; what a row has of its own stays."""
-    counted = rows.with_row_index("row")
-    joined = counted.join(others, on="row", how="left", maintain_order="left", suffix=f" of {name}").drop("row")
-    twice = [c for c in rows.columns if f"{c} of {name}" in joined.columns]
-    return joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice).drop(f"{c} of {name}" for c in twice)
+    counted = rows.lazy().with_row_index("row")
+    joined = counted.join(others.lazy(), on="row", how="left", maintain_order="left", suffix=f" of {name}")
+    twice = [c for c in others.columns if c in rows.columns]
+    whole = joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice)
+    return whole.drop("row", *(f"{c} of {name}" for c in twice)).collect(optimizations=AS_WRITTEN)
