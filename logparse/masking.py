@@ -105,8 +105,8 @@ def hide(text: str, secrets: Collection[str]) -> str:
 
 def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
     """A frame of settings (``name``, ``value`` and others) without secrets."""
-    suspects = settings.filter(_suspect()).select("name", "value").unique()
-    masks = [(name, value, mask_setting(name, value)) for name, value in suspects.iter_rows()]
+    suspects = set(settings.filter(_suspect())["name", "value"].iter_rows())
+    masks = [(name, value, mask_setting(name, value)) for name, value in suspects]
     changed = [row for row in masks if row[1] != row[2]]
     if not changed:
         return settings

@@ -95,7 +95,7 @@ def build_context(
     """
     log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
     # Without a step line in the same file it is unknown which of two values holds for which steps.
-    aside = settings.filter(~pl.col("source").is_in(places["source"].unique().implode()))
+    aside = settings.join(places, on="source", how="anti", maintain_order="left")
     notes = _changed(aside, fmt, several)
     facts: dict[str, Fact] = {}
     for layer in (*given, log):

@@ -100,9 +100,9 @@ class StepBlock:
         typed = [
             (pl.col(name) if n < len(self.rows) else pl.lit(None).alias(name)).cast(DTYPE[name])
             for name, n in nulls.items()
-            if name in DTYPE
+            if name in DTYPE and name != "source"
         ]
-        return replace(self, rows=self.rows.with_columns(*typed).with_columns(source=pl.lit(source)))
+        return replace(self, rows=self.rows.with_columns(*typed, source=pl.lit(source)))
 
 
 def no_steps(fmt: LogFormat) -> StepBlock:
@@ -167,6 +167,8 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
 def _damaged_stamps(heads: pl.DataFrame) -> Iterator[Malformed]:
     """The time stamps before ``heads`` that are no time, such as one of the year 0."""
     unstamped = heads.filter(pl.col("timestamp").is_null() & pl.col("before").is_not_null())
+    if unstamped.is_empty():
+        return iter(())
     stamps = unstamped.select("source", "line_number", stamp=pl.col("before").str.extract(f"({TIMESTAMP})"))
     return (Malformed(source, at, STAMP, text) for source, at, text in stamps.drop_nulls("stamp").iter_rows())
 
