@@ -59,11 +59,13 @@ _NAME = r"([A-Za-z_][\w.-]{0,128}+)"
 _ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\]?+\s{{0,3}}+[:=]\s{{0,3}}+")
 _FLAG = regex.compile(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\?[\"']?-)")
 _VALUE = regex.compile(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))")
-# What a text holds that any of the patterns above can match; looked for in a column at once.
-_TRIGGER = (
-    r"(?i)AKIA|ASIA|AROA|AIDA|sk-|hf_|gh[pousr]_|github_pat|glpat|xox|AIza|eyJ|bearer|basic |digest |PRIVATE KEY"
-    r"|sig=|signature=|slack\.com|@|token|key|secret|pass|pwd|cred|auth|cookie|mysql|mariadb|-u|--user"
+# What a text holds, in lower case, that any of the patterns above can match; looked for in a column at once.
+_TRIGGERS = (
+    *("akia", "asia", "aroa", "aida", "sk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat"),
+    *("xox", "aiza", "eyj", "bearer", "private key", "sig=", "signature=", "slack.com", "@", "token", "key", "secret"),
+    *("pass", "pwd", "cred", "auth", "cookie", "mysql", "mariadb", "-u"),
 )
+_TRIGGER = f"(?i){'|'.join(regex.escape(trigger, special_only=True) for trigger in _TRIGGERS)}"
 
 
 def mask(value: str) -> str:
@@ -78,6 +80,9 @@ def mask_setting(name: str, value: str) -> str:
 
 def mask_text(text: str) -> str:
     """``text`` with each secret in it masked that its shape or the name in front of it shows."""
+    lowered = text.lower()
+    if not any(trigger in lowered for trigger in _TRIGGERS):
+        return text
     text = _SHAPES.sub(lambda match: mask(match[0]), text)
     text = _IN_URL.sub(_without_password, text)
     text = _AFTER.sub(_after, text)

@@ -84,9 +84,7 @@ def detail_of(
     ``frames`` are the lines of the traceback above, more of them than ``above``, ``calls`` those that are known of it.
     ``wrapped`` are what the text may be if a terminal wrapped it.
     """
-    for entry in detail_patterns():
-        if remedy not in entry.remedies:
-            continue
+    for entry in details_for(remedy):
         if (call := entry.call(calls)) is not None:
             return entry.code, {name: str(getattr(call, name)) for name in FIGURES_OF_CALL}
         texts = [
@@ -100,6 +98,20 @@ def detail_of(
             found = {name: value for name, value in match.groupdict().items() if value}
             return entry.code, {figure_name(name): _figure(name, value) for name, value in found.items()}
     return None
+
+
+def details_for(remedy: str) -> Sequence[DetailPattern]:
+    """The entries for ``remedy``, in the order in which they count."""
+    return _by_remedy().get(remedy, ())
+
+
+@cache
+def _by_remedy() -> dict[str, list[DetailPattern]]:
+    entries: dict[str, list[DetailPattern]] = {}
+    for entry in detail_patterns():
+        for remedy in entry.remedies:
+            entries.setdefault(remedy, []).append(entry)
+    return entries
 
 
 def _leaves_room(match: regex.Match[str]) -> bool:

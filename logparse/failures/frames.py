@@ -22,6 +22,8 @@ _CALL = regex.compile(
     r'^(?:> )?File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<name><?[\w.]+>?)'
     r"|^│ (?P<path>(?:/|[A-Z]:\\)?[^\s:│]+\.py):(?P<line>\d+) in (?P<name><?[\w.]+>?) +│$"
 )
+# What a text holds in which a call begins.
+_OF_CALL = ("File", "│")
 # The line of code of a call in the box.
 _BOXED_CODE = regex.compile(r"^│ ❱ *\d+ │ *(?P<code>.*?) *│$")
 # Where a traceback begins, and what prints one of code that did not fail.
@@ -68,6 +70,8 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     than the second, else of another library; where there is none, the second is the only one. None where no traceback
     ends there, or where several processes without a prefix print theirs at once.
     """
+    if not any(mark in text for text in texts[-LONGEST:] for mark in _OF_CALL):
+        return ()
     writer = writer_of(raised)
     own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
     lines = _with_whole_calls(own)
@@ -99,9 +103,10 @@ class _Text:
 
 def _line(text: str, writer: tuple[object, ...]) -> _Text | None:
     """``text`` without its prefixes; None of another process than ``writer``."""
-    if writer_of(text) != writer:
+    line = read_prefixes(text)
+    if writer_of(text, line) != writer:
         return None
-    bare = read_prefixes(text).bare
+    bare = line.bare
     lead = text[: len(text) - len(bare)]
     editor = _OF_EDITOR.match(bare)
     return _Text(bare.rstrip(), editor is not None or len(lead) - len(lead.rstrip()) >= INDENT)

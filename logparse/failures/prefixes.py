@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 import regex
 
@@ -28,7 +29,7 @@ _PREFIX = regex.compile(
     r"|\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)"
     r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
     r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
-    r"|\[?20\d\d[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
     r"|\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
@@ -50,6 +51,8 @@ _STAMP = regex.compile(
 # A line of output as a notebook stores it: a JSON string whose line break is escaped; colours within it.
 _OF_NOTEBOOK = regex.compile(r'\s*("[^\n]*\\n")\s*,?\s*')
 _COLOUR = regex.compile(r"\x1b\[[\d;]*m")
+# Lines that are remembered, and their characters.
+MOST_REMEMBERED, LONGEST_REMEMBERED = 2**10, 2**9
 # Logs without a year are compared too; any leap year will do.
 _YEAR = 2000
 
@@ -66,6 +69,10 @@ class Line:
 
 def read_prefixes(text: str) -> Line:
     """Take the prefixes off ``text``. The rank that PyTorch prints counts before the task that Slurm prints."""
+    return _remembered_line(text) if len(text) <= LONGEST_REMEMBERED else _line_of(text)
+
+
+def _line_of(text: str) -> Line:
     at, found = 0, dict[str, str]()
     while match := _PREFIX.match(text, at):
         # The rank in front of all counts among all ranks, one after it perhaps only in its group.
@@ -75,9 +82,13 @@ def read_prefixes(text: str) -> Line:
     return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
 
 
-def writer_of(text: str) -> tuple[object, ...]:
-    """What the prefixes of ``text`` say of the process that printed it: ranks, host, worker of Ray."""
-    line, worker = read_prefixes(text), OF_WORKER.search(text)
+# Lines near a failure are read again and again.
+_remembered_line = lru_cache(MOST_REMEMBERED)(_line_of)
+
+
+def writer_of(text: str, line: Line | None = None) -> tuple[object, ...]:
+    """What the prefixes of ``text``, its ``line`` where it is read, say of its process: ranks, host, worker of Ray."""
+    line, worker = line or read_prefixes(text), OF_WORKER.search(text)
     return line.rank, line.local_rank, line.host, worker[0] if worker else None
 
 
