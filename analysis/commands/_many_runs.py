@@ -77,6 +77,9 @@ class Printer:
 
     def parts_of_one(self, results: Sequence[Run]) -> None:
         """Print a run, or each of those that one log holds."""
+        if self.as_json or self.quiet:
+            self._print(results, [])
+            return
         required = requirement_parts(results)
         self._print(results, [*self._parts(results), *([required] if required else [])])
 

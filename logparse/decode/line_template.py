@@ -214,12 +214,14 @@ def _cut(text: str) -> tuple[tuple[str, ...], list[regex.Match[str]]]:
 def _token(match: regex.Match[str]) -> Token:
     text = match.group()
     own = regex.sub("[0-9]+", "[0-9]+", regex.escape(text, special_only=True))
+    # The minutes and seconds of a duration have two digits.
+    exact = regex.sub("[0-9]", "[0-9]", regex.escape(text, special_only=True))
     if match["clock"]:
-        exact = regex.sub("[0-9]", "[0-9]", regex.escape(text, special_only=True))
         return Token(text, (exact,) if _layout(text) else (), _layout(text))
     if match["parted"]:
         return Token(text, (_ANY_PARTED, own))
-    return Token(text, (_ANY, f"[0-9]+{_FRACTION}", own, regex.sub(r"\[0-9\]\+", "[1-9][0-9]*", own, count=1)))
+    positive = regex.sub(r"\[0-9\]\+", "[1-9][0-9]*", own, count=1)
+    return Token(text, (_ANY, f"[0-9]+{_FRACTION}", own, positive, exact))
 
 
 def _layout(stamp: str) -> str:
@@ -319,8 +321,12 @@ def _as_the_rule(
         wrong = [trials[number] for number, row in read.items() if not _agrees(row, answers.get(number), template.base)]
         if not wrong:
             return template if 0 in read else None
-        for at, blanks in {(trial.at, trial.blanks) for trial in wrong}:
-            if at is None or not (tokens[at].spaced if blanks else tokens[at].patterns):
+        # Stricter patterns of single tokens also leave out lines on which all are changed.
+        places = {(trial.at, trial.blanks) for trial in wrong if trial.at is not None}
+        if not places:
+            return None
+        for at, blanks in places:
+            if not (tokens[at].spaced if blanks else tokens[at].patterns):
                 return None
             stricter = replace(tokens[at], patterns=tokens[at].patterns[1:])
             tokens[at] = replace(tokens[at], spaced=False) if blanks else stricter

@@ -86,9 +86,7 @@ def test_samples_with_other_numbers_give_the_same_rows(fmt):
             require_equal(fast, slow)
 
 
-WITHOUT_A_BAR = [
-    fmt for fmt in FORMATS if not regex.search("bar|lightning|openrlhf|levanter|llama-factory|lingua", fmt.name)
-]
+WITHOUT_A_BAR = [fmt for fmt in FORMATS if not regex.search("bar|lightning|openrlhf|levanter|lingua", fmt.name)]
 
 
 @pytest.mark.parametrize("fmt", [fmt for fmt in WITHOUT_A_BAR if fmt.pair], ids=lambda fmt: fmt.name)
