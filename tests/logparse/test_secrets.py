@@ -135,6 +135,19 @@ def test_texts_are_masked_by_shape_and_by_the_names_in_them():
         assert mask_text(masked) == masked
 
 
+# One key of each shape that is a secret wherever it is, whatever the name before it.
+SHAPES = (
+    *(f"{kind}SECRET0123456789" for kind in ("AKIA", "ASIA", "AROA", "AIDA", "sk-", "hf_", "github_pat_", "glpat-")),
+    *(f"gh{kind}_SECRET0123456789" for kind in "pousr"),
+    *("xoxb-SECRET-0123456789", "AIzaSECRET0123456789-_", "eyJSECRET.eyJSECRET.SECRET", "eyJSECRET.eyJSECRET"),
+)
+
+
+@pytest.mark.parametrize("key", SHAPES)
+def test_key_is_masked_by_its_shape_alone(key):
+    assert mask_text(f"cannot use {key} here") == f"cannot use {mask(key)} here"
+
+
 def test_text_without_secrets_stays():
     for text in (
         "KeyError: 'model.layer.0'",
