@@ -52,7 +52,7 @@ FRONTS = (
     *("bearer ", "Authorization: Bearer ", "authorization=basic ", "Authorization: Token ", "Authorization: Digest "),
     *("-----BEGIN PRIVATE KEY-----", "-----BEGIN EC PRIVATE KEY-----", "https://hooks.slack.com/services/T0/"),
     *("x?sig=", "x?a=1&signature=", "x?X-Amz-Credential=", "x?x-amz-security-token=", "x?x-goog-signature="),
-    *("x?x-oss-signature=", "redis://:", "https://"),
+    "x?x-oss-signature=",
 )
 # Words that make a secret of a setting.
 NAMES = (
@@ -113,7 +113,8 @@ def test_secrets_are_masked_and_stay_so():
 
 
 def test_each_shape_of_a_secret_is_masked():
-    texts = [f"got {key} here" for key in KEYS] + [f"got {front}HIDDEN-0123456789@host here" for front in FRONTS]
+    texts = [f"got {key} here" for key in KEYS] + [f"got {front}HIDDEN-0123456789 here" for front in FRONTS]
+    texts += ["got redis://:HIDDEN@host here", "got https://HIDDEN-0123456789@host here"]
     masked = [mask_text(text) for text in texts]
     assert masked[: len(KEYS)] == [f"got {mask(key)} here" for key in KEYS]
     assert [text for text, shown in zip(texts, masked, strict=True) if "HIDDEN" in shown or "***" not in shown] == []
