@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from fixture_runs import FIXTURES, name_of
+from fixture_runs import FIXTURES, name_of, run_of_fixture
 
 from logparse.decode.read_run import read_run
 from logparse.inputs.collectors import lines_of_records
@@ -36,7 +36,7 @@ def _read_otherwise(folder: Path, collectors: Iterable[str], place: Path) -> lis
     """The collectors whose steps and settings are not those of the log itself; the clock may be the collector's."""
     log = folder / "run.log"
     text = log.read_bytes().decode("utf-8", "replace")
-    plain, path, wrong = read_run([str(log)]), place / "run.log", []
+    plain, path, wrong = run_of_fixture(folder).log, place / "run.log", []
     for collector in collectors:
         lines = [COLLECTORS[collector](line) for line in text.removesuffix("\n").split("\n")]
         path.write_text("\n".join(lines) + "\n" * text.endswith("\n"), encoding="utf-8")
