@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from fixture_runs import FIXTURES, name_of
 from helpers import arguments_dump, few, megatron_line
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock, read_blocks
 from logparse.inputs.sources import Source
 
-FOLDERS = sorted({path.parent for path in Path(__file__).parents[3].glob("fixtures/*/*/*.log")})
+FOLDERS = sorted({path.parent for path in FIXTURES.glob("*/*/*.log")})
 # The first of each format, and all of several files.
 FIRST = dict.fromkeys(folder.parent for folder in FOLDERS)
 CASES = [folder for folder in FOLDERS if FIRST.pop(folder.parent, 0) is None or len([*folder.glob("*.log")]) > 1]
@@ -57,7 +58,21 @@ def everything(contents: Contents) -> dict[str, object]:
     return said | {name: repr(frame.rows()) for name, frame in records.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def parts_of(case: Path) -> tuple[object, ...]:
+    """The kinds of lines that the format of a case reads, each of which blocks can cut; and whether it has files."""
+    fmt = find_format(case.parent.name)
+    parts = (fmt.companions, fmt.pair_lines, fmt.blocks, fmt.sentences, fmt.records, fmt.beneath)
+    return (*map(bool, parts), len([*case.glob("*.log")]) > 1)
+
+
+# One of each kind is read in `make test`.
+OF_EACH_KIND = {parts_of(case): case for case in reversed(CASES)}.values()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name_of(case), marks=() if case in OF_EACH_KIND else pytest.mark.sweep) for case in CASES],
+)
 def test_any_size_of_blocks_says_the_same(case, monkeypatch):
     """Words of interest are looked for as literals in a small log; in the blocks of a large one first by parts."""
     paths = sorted(case.glob("*.log"))

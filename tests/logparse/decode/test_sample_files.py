@@ -70,7 +70,7 @@ def everything(contents: Contents) -> list[object]:
     ]
 
 
-@few(12)
+@few(6)
 @given(files=st.lists(st.lists(st.sampled_from(list(PIECES)), max_size=12), min_size=3, max_size=6))
 def test_what_is_left_out_is_all_that_is_missing(tmp_path_factory, files):
     """Reading files of any content gives what they give when cut to the parts that are said to have been read."""
