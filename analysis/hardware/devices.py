@@ -25,7 +25,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -33,6 +33,7 @@ from typing import Any
 from logparse.errors import UsageError, unknown_name
 from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from importlib.resources import files
 from typing import Any
 
 import polars as pl
-import regex
 
 from analysis.flops import Recomputation, all_formulas, real_model_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
@@ -26,6 +25,7 @@ from logparse.context.run_context import RunContext
 from logparse.errors import InputError
 from logparse.findings import Origin, flag
 from logparse.language import tr
+from logparse.lazy_regex import lazy_regex
 
 Migration = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -48,12 +48,12 @@ MFU_2 = "mfu_as_built"
 _LAST_OF_OLD_NAMES = 2
 # The texts of version 1 for a line of a log, a flag or a file, in either language.
 LOG_LINES_1 = (
-    regex.compile(r"log line (?P<line>\d+)(?: of (?P<file>.+?))?(?:: (?P<rule>.+))?"),
-    regex.compile(r"日志第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
-    regex.compile(r"(?P<file>.+) 第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
+    lazy_regex(r"log line (?P<line>\d+)(?: of (?P<file>.+?))?(?:: (?P<rule>.+))?"),
+    lazy_regex(r"日志第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
+    lazy_regex(r"(?P<file>.+) 第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
 )
-MODEL_1, FLAG_1 = regex.compile(r"--model (.+)"), regex.compile(r"--[\w-]+")
-CONFIG_1 = regex.compile(r"(?:config file|配置文件) (.+)")
+MODEL_1, FLAG_1 = lazy_regex(r"--model (.+)"), lazy_regex(r"--[\w-]+")
+CONFIG_1 = lazy_regex(r"(?:config file|配置文件) (.+)")
 
 
 def migrate_runs(runs: pl.DataFrame, version: int) -> pl.DataFrame:

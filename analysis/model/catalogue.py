@@ -10,7 +10,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -19,6 +19,7 @@ from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 # The families of two names are one where their letters agree so far.
 SAME_FAMILY = 0.75

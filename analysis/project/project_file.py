@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from analysis.nightly.policy import Policy, read_policy
@@ -20,6 +20,7 @@ from logparse.errors import UsageError
 from logparse.findings import Origin
 from logparse.inputs.stores import is_url
 from logparse.language import LANGUAGES, tr
+from logparse.light_dataclass import dataclass
 
 # The option that each variable gives.
 VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history", VARIABLE: "lang"}

@@ -6,10 +6,11 @@ Comes in: the settings frame and the places of the step lines. Goes out: one Pri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+
+from logparse.light_dataclass import dataclass
 
 Row = Mapping[str, Any]
 

@@ -14,9 +14,10 @@ from typing import Any
 import regex
 
 from logparse.formats._base import NUMBER
+from logparse.lazy_regex import lazy_regex
 
 # A number, and the unit after it.
-VALUE = regex.compile(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
+VALUE = lazy_regex(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
 # Units as they are printed, in a label or after a number, and the factor to the unit of the column.
 _TIME = {"ms": 1.0, "msec": 1.0, "milliseconds": 1.0, "us": 0.001, "s": 1000.0, "sec": 1000.0, "secs": 1000.0}
 _TIME |= {"seconds": 1000.0, "second": 1000.0, "min": 60_000.0}

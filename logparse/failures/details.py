@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import regex
 
 from logparse.failures.frames import Frame
+from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000

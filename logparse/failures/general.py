@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import regex
 
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
+
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
-_EXCEPTION = regex.compile(
+_EXCEPTION = lazy_regex(
     r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Z]\w*|[a-z]+error)(?:\((?P<inner>[A-Z]\w*)\))?"
     r"(?:\(RANK \d+\))?(?::\s*(?P<message>.*)|\s*$)"
 )
 # Where a message quotes an object: the words in it are about anything.
-_OBJECT = regex.compile(r"[\[(]\{|\{['\"]")
+_OBJECT = lazy_regex(r"[\[(]\{|\{['\"]")
 # Characters of a message that are read: what comes later is a quotation or a list.
 LONGEST_MESSAGE = 600
 

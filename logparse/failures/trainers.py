@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import polars as pl
 
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import LINE_COLUMNS, TextBlock
+from logparse.light_dataclass import dataclass
 
 # A row of a Markdown table: it speaks of trainers, none prints it.
 _PROSE = r"^\s*\|.*\|\s*$"

@@ -10,7 +10,6 @@ from signal import Signals
 from typing import Any
 
 import polars as pl
-import regex
 
 from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
@@ -26,6 +25,7 @@ from logparse.failures.frames import Frame
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
+from logparse.lazy_regex import lazy_regex
 
 # The longest answer in one line, in columns.
 LONGEST = 100
@@ -36,7 +36,7 @@ MOST_NAMED = 6
 # Causes of earlier attempts that are named.
 MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
-_REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
+_REPEATED = lazy_regex(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # Reasons to suspect several ranks at once: a barrier counts them as missing, or another rank names them.
 NOT_JOINED, ALL_ABSENT = "not_joined", "all_absent"
 # Two ranks that wait in different collectives.
