@@ -78,10 +78,8 @@ class TextBlock:
         A series is searched by the calling thread. A frame would be searched by threads of polars, which take cores
         from the threads that read other blocks.
         """
-        import numpy as np
-
         matches = reduce(or_, (self.texts.str.contains(pattern) for pattern in patterns))
-        return self._rows(self.texts.filter(matches), pl.Series(np.flatnonzero(matches.to_numpy())))
+        return self._rows(self.texts.filter(matches), pl.int_range(len(matches), eager=True).filter(matches))
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
         """The lines with these ``texts`` at these ``places`` of the block, from 0."""

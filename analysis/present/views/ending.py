@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from signal import Signals
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,7 +17,6 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
 from analysis.present.words.forms import ranges, span
 from analysis.run.device_hours import hours_by_ending
-from analysis.run.run import Run
 from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import NOVEL, FailureLine
@@ -26,6 +25,9 @@ from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
 from logparse.lazy_regex import lazy_regex
+
+if TYPE_CHECKING:
+    from analysis.run.run import Run
 
 # The longest answer in one line, in columns.
 LONGEST = 100

@@ -14,12 +14,14 @@ from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.present.words.forms import FORMS
-from logparse.context.dialects import Framework
 from logparse.findings import WITHOUT, Note, Origin
 from logparse.language import current_language, msg, tr, visible
+
+if TYPE_CHECKING:
+    from logparse.context.dialects import Framework
 
 JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; "), "alternatives": msg("; or ")}
 
