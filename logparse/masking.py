@@ -7,7 +7,6 @@ hexadecimal digits of the value's SHA-256. What is masked stays as it is when it
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ import polars as pl
 import regex
 
 from logparse.lazy_regex import lazy_regex
+from logparse.package_tables import read_table
 
 _WORD = lazy_regex(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Words that may be parts of a secret; shorter ones are parts of too many others.
@@ -161,7 +161,7 @@ def _is_owned(noun: str, front: list[str], value: str) -> bool:
 
 @cache
 def _names() -> dict[str, frozenset[str]]:
-    table = tomllib.loads((Path(__file__).parent / "secret_names.toml").read_text(encoding="utf-8"))
+    table = read_table(Path(__file__).parent / "secret_names.toml")
     return {name: frozenset(words) for name, words in table.items()}
 
 

@@ -6,11 +6,10 @@ add a step here. Files are never rewritten; ``history compact`` writes a copy.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -26,6 +25,7 @@ from logparse.errors import InputError
 from logparse.findings import Origin, flag
 from logparse.language import tr
 from logparse.lazy_regex import lazy_regex
+from logparse.package_tables import read_table
 
 Migration = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -223,5 +223,4 @@ def _steps_from_2(steps: pl.DataFrame) -> pl.DataFrame:
 @cache
 def _words_1() -> dict[str, dict[str, Any]]:
     """The fixed texts of version 1, in both languages, by kind, with the code of each."""
-    text = (files("analysis.history") / "version_1.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return read_table(Path(__file__).parent / "version_1.toml")

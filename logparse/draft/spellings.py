@@ -5,7 +5,6 @@ The words are data, in ``spellings.toml``.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ import regex
 
 from logparse.formats._base import NUMBER
 from logparse.lazy_regex import lazy_regex
+from logparse.package_tables import read_table
 
 # A number, and the unit after it.
 VALUE = lazy_regex(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
@@ -62,7 +62,7 @@ def _columns() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "spellings.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).parent / "spellings.toml")
 
 
 def step_words() -> frozenset[str]:

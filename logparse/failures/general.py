@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ import regex
 
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
 _EXCEPTION = lazy_regex(
@@ -53,8 +53,7 @@ class GeneralWords:
 @cache
 def general_words() -> tuple[GeneralWords, ...]:
     """All entries, in the order in which they count."""
-    path = Path(__file__).parent / "general.toml"
-    return tuple(map(_read, tomllib.loads(path.read_text(encoding="utf-8"))["general"]))
+    return tuple(map(_read, read_table(Path(__file__).parent / "general.toml")["general"]))
 
 
 def words_for(text: str) -> GeneralWords | None:
