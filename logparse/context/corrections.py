@@ -6,13 +6,13 @@ Comes in: a ParsedLog and its steps with ``step_time_ms``. Goes out: the steps c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import polars as pl
 
 from logparse.decode.read_run import ParsedLog
 from logparse.decode.values import AS_WRITTEN
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 from logparse.schema import BEGINNINGS
 
 Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]

@@ -6,8 +6,6 @@ correction that applied. Spelling lives in ``formats``; meaning lives here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 import regex
 
@@ -21,6 +19,7 @@ from logparse.findings import Note, info
 from logparse.formats import all_formats
 from logparse.formats._base import Covers, LogFormat
 from logparse.language import msg
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ Comes in: the settings frame and the places of the step lines. Goes out: one Pri
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from logparse.decode.values import AS_WRITTEN
+from logparse.light_dataclass import dataclass
 
 Row = Mapping[str, Any]
 

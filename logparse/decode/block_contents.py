@@ -6,7 +6,6 @@ Comes in: lines of one file. Goes out: what each format reads of them, and the f
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 from typing import TypeVar
@@ -24,6 +23,7 @@ from logparse.decode.values import holds, there
 from logparse.decode.versions import MARKERS
 from logparse.failures.scan import Hit
 from logparse.formats._base import Block, LogFormat
+from logparse.light_dataclass import dataclass
 
 Text = TypeVar("Text", pl.Expr, pl.Series)
 # Of software and devices, in the log of every format.

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -30,6 +29,7 @@ from logparse.failures.trainers import FileEnds
 from logparse.formats._base import Block, LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.inputs.sources import Source
+from logparse.light_dataclass import dataclass
 
 Submit = Callable[[TextBlock, LineSearch, int], Callable[[], BlockContents]]
 # How many blocks are read at once where nobody says otherwise.

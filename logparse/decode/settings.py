@@ -22,6 +22,7 @@ from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.values import AS_WRITTEN, COLLECTED, holds, printed, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
 from logparse.masking import mask_settings
 from logparse.schema import SETTING_COLUMNS
 
@@ -29,9 +30,9 @@ SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
 # Characters of a line in which settings are looked for, and how deep a nested block may go.
 LONGEST, DEEPEST = 8192, 50
 # A dictionary on one line, such as GPT-NeoX's {'enabled': True}; of larger ones the parts are not wanted.
-FLAT = regex.compile(r"\{[^{}]{2,300}\}")
+FLAT = lazy_regex(r"\{[^{}]{2,300}\}")
 # The rest of an argument whose line is torn within its dots: "0: ..... 8192" after "0:   ffn_hidden_size .....".
-_REST = regex.compile(r"(?:\S+:)?\s?(\.+ .*)", regex.DOTALL)
+_REST = lazy_regex(r"(?:\S+:)?\s?(\.+ .*)", regex.DOTALL)
 # ``opened`` is the line number on which the block of a line begins.
 INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 _NOTHING = pl.DataFrame(schema=INSIDE)

@@ -6,12 +6,12 @@ Comes in: lines of the log. Goes out: name, value and place of each version. The
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from logparse.decode.values import AS_WRITTEN, holds, printed, there
 from logparse.findings import Origin
+from logparse.light_dataclass import dataclass
 
 # Words printed in place of an unknown version.
 NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")

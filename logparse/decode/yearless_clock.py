@@ -7,12 +7,12 @@ without these stamps where the step lines print a year, since they are of anothe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
 
+from logparse.light_dataclass import dataclass
 from logparse.schema import FIRST_YEAR, is_dated
 
 # Of a log without a stamp for so long within a year, what is after that pause was printed before it.

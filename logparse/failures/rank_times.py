@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
-import regex
 
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
 
 RANK_TIMES = pl.Schema(
     {
@@ -31,13 +31,11 @@ _IN_LINE = (b"Rtt/Rnk: ", b"Etpt/Rnk: ", b"Ranks with ", b"Score=")
 # Timers of Megatron, by what they measure. Other timers hold waiting for other ranks.
 _KINDS = {"forward-compute": "compute", "backward-compute": "compute", "batch-generator": "data"}
 _KINDS |= {"forward-backward": "step"}
-_STRAGGLER = regex.compile(r"\bM(?P<extreme>[nx])(?P<name>D?Rtt|Etpt)/Rnk: (?P<value>[\d.]+)(?:ms|TF)?/(?P<rank>\d+)")
+_STRAGGLER = lazy_regex(r"\bM(?P<extreme>[nx])(?P<name>D?Rtt|Etpt)/Rnk: (?P<value>[\d.]+)(?:ms|TF)?/(?P<rank>\d+)")
 _NAMES = {"Rtt": "compute", "DRtt": "data", "Etpt": "throughput"}
-_LISTED = regex.compile(
-    r"(?P<end>Bottom|Top) +\d+ +Ranks with (?:lowest|highest) +Etpt(?:\(TF\))?: (?P<list>[\d./, ]+)"
-)
-_PAIR = regex.compile(r"(?P<value>[\d.]+)/(?P<rank>\d+)")
-_SCORE = regex.compile(r"\bRank=(?P<rank>\d+) .*\bScore=(?P<value>[\d.]+)")
+_LISTED = lazy_regex(r"(?P<end>Bottom|Top) +\d+ +Ranks with (?:lowest|highest) +Etpt(?:\(TF\))?: (?P<list>[\d./, ]+)")
+_PAIR = lazy_regex(r"(?P<value>[\d.]+)/(?P<rank>\d+)")
+_SCORE = lazy_regex(r"\bRank=(?P<rank>\d+) .*\bScore=(?P<value>[\d.]+)")
 _TABLE = r"across ranks \(ms\):\s*$|^(?:\d+: )?\s*rank +\d+: [\d.]+\s*$|^(?:\d+: )?\s+[\w/-]+[ .]*:\s*$"
 _TABLE_RANK = r"^(?:\d+: )?\s*rank +(\d+): ([\d.]+)\s*$"
 _RANGE = (
