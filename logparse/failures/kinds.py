@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import regex
+
 from logparse.lazy_regex import lazy_regex
 
 # Kinds that are remembered.
