@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,9 @@ from typing import Any
 import regex
 
 from logparse.failures.frames import Frame
+from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
+from logparse.package_tables import read_table
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # The detail with the file of a job's errors.
@@ -64,8 +64,7 @@ class DetailPattern:
 @cache
 def detail_patterns() -> tuple[DetailPattern, ...]:
     """All entries, in the order in which they count."""
-    path = Path(__file__).parent / "details.toml"
-    entries = tomllib.loads(path.read_text(encoding="utf-8"))["detail"]
+    entries = read_table(Path(__file__).parent / "details.toml")["detail"]
     patterns = {entry["code"]: entry["pattern"] for entry in entries if "pattern" in entry}
     return tuple(_read({"pattern": patterns.get(entry.pop("like", None)), **entry}) for entry in entries)
 

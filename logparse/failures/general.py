@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,17 @@ from typing import Any
 import regex
 
 from logparse.failures.kinds import MOST_KINDS, blurred, kind_of
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
-_EXCEPTION = regex.compile(
+_EXCEPTION = lazy_regex(
     r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Z]\w*|[a-z]+error)(?:\((?P<inner>[A-Z]\w*)\))?"
     r"(?:\(RANK \d+\))?(?::\s*(?P<message>.*)|\s*$)"
 )
 # Where a message quotes an object: the words in it are about anything.
-_OBJECT = regex.compile(r"[\[(]\{|\{['\"]")
+_OBJECT = lazy_regex(r"[\[(]\{|\{['\"]")
 # Characters of a message that are read: what comes later is a quotation or a list.
 LONGEST_MESSAGE = 600
 
@@ -59,8 +61,7 @@ class GeneralWords:
 @cache
 def general_words() -> tuple[GeneralWords, ...]:
     """All entries, in the order in which they count."""
-    path = Path(__file__).parent / "general.toml"
-    return tuple(map(_read, tomllib.loads(path.read_text(encoding="utf-8"))["general"]))
+    return tuple(map(_read, read_table(Path(__file__).parent / "general.toml")["general"]))
 
 
 def words_for(text: str) -> GeneralWords | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import regex
 
+from logparse.lazy_regex import lazy_regex
+
 # Kinds that are remembered.
 MOST_KINDS = 2**12
 # Parts of a pattern that name a digit, or only seem to: escapes and counts, what must not follow, sets, and digits.
-_OF_DIGITS = regex.compile(
+_OF_DIGITS = lazy_regex(
     r"(?P<kept>\\x[0-9a-f]{2}|\\.|\{[\d,]+\})|(?P<never>\(\?<?!(?P<what>(?:\\.|[^()\\])*)\))"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|[0-9]"
 )
-_DIGIT, _ANY_DIGIT = regex.compile("[0-9]"), str.maketrans("123456789", "000000000")
+_DIGIT, _ANY_DIGIT = lazy_regex("[0-9]"), str.maketrans("123456789", "000000000")
 
 
 def kind_of(text: str) -> str:

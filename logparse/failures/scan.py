@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 
 import polars as pl
@@ -37,6 +37,8 @@ from logparse.failures.signatures import (
 from logparse.failures.silence import silent_seconds
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
 
 # Characters of a line that is quoted, and at each end of a long line in which signs of a failure are looked for.
@@ -46,34 +48,34 @@ MOST_LINES = 4000
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
 # The type of an exception at the end of what its signature matches.
-_KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
+_KIND = lazy_regex(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
-_HEADING = regex.compile(
+_HEADING = lazy_regex(
     r"(?:Error|Exception)(?:: (?:Graph execution error|In user code|Critical error when building pipeline))?:\s*$"
     r"|\(look up to see its traceback\):\s*$"
 )
 # Paddle prints where the user's code made an operator, and then what failed.
-_OF_USER = regex.compile(r"Error: In user code:\s*$")
+_OF_USER = lazy_regex(r"Error: In user code:\s*$")
 # A traceback with its exception in the message of another one, its line breaks escaped.
-_ESCAPED = regex.compile(
+_ESCAPED = lazy_regex(
     r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
     r"\\n(?P<last>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b: ?.*?)(?:\\n)*['\"]?\)?\s*$"
 )
-_NO_MESSAGE = regex.compile(r"(?:Error|Exception): *$")
+_NO_MESSAGE = lazy_regex(r"(?:Error|Exception): *$")
 # What is no part of a message below an exception.
-_OF_TRACEBACK = regex.compile(r"Traceback|File |During handling|The above exception|[│╭╰]")
+_OF_TRACEBACK = lazy_regex(r"Traceback|File |During handling|The above exception|[│╭╰]")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
-_TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
+_TORN = lazy_regex(r"(?:Error|Exception):\s*File \"")
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
-_CARRIES = regex.compile(
+_CARRIES = lazy_regex(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
     r"|failed to import on the worker|CheckpointException ranks:|error raised in its creation task"
 )
 # Exceptions that a program raises by what it does with its own values.
-_OF_CODE = regex.compile(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
+_OF_CODE = lazy_regex(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
 # Roles of what such an exception may carry.
 CARRIED = ("root", "consequence")
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
@@ -99,15 +101,15 @@ _SPAWNED = ("context.spawn", "context.ray_call")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
-_RANKS = regex.compile(r"\d+")
+_RANKS = lazy_regex(r"\d+")
 # Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
 # "(PID:7, Device:3, RankID:3)". A rank inside a sentence is another one.
-_OWN_RANK = regex.compile(
+_OWN_RANK = lazy_regex(
     r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+)(?::|, node )"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
 # Ray names the process that raised an exception or died; lines below, its driver prints the exception.
-_RAISED_AT = regex.compile(
+_RAISED_AT = lazy_regex(
     r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)"
     r"|Worker IP address: (?P<host>[\w.:-]+) .{0,60}?Worker PID: (?P<pid>\d+)"
 )
@@ -118,24 +120,24 @@ BELOW_DDP = 6
 # torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
 _HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
 # A traceback that is printed as a list of Python, whose last part is the exception, or the error file of torchelastic.
-_LISTED = regex.compile(
+_LISTED = lazy_regex(
     r"\"message\": \"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:[^\"\\]|\\.)*)\"?"
     r"|\['Traceback \(most recent call last\).*, [\"']"
     r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
-BAR_END = regex.compile(
+BAR_END = lazy_regex(
     r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
 )
 # What glog and TensorFlow print as information or a warning.
-_MILD = regex.compile(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?:cc|cpp|h|cu):\d+\]")
+_MILD = lazy_regex(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?:cc|cpp|h|cu):\d+\]")
 # What Python's module of warnings prints of a library, whatever the kind of the warning is called.
-_WARNED = regex.compile(r"/(?:site|dist)-packages/\S+\.py:\d+: [A-Z]\w*: ")
+_WARNED = lazy_regex(r"/(?:site|dist)-packages/\S+\.py:\d+: [A-Z]\w*: ")
 # The code of a message: a reader looks it up.
-_CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
+_CODE = lazy_regex(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
 # A table of Markdown and a line of source code, also in a box of rich, speak of errors; nobody prints them as one.
-_PROSE = regex.compile(
+_PROSE = lazy_regex(
     r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|│\s*(?:❱\s*)?\d+ │|#(?!#{1,5} [A-Z0-9])|(?:raise|except|class|def|from|import)\b"
     r"|(?:if\b.*|else): raise\b)"
 )
@@ -661,7 +663,7 @@ def _code_in(text: str) -> str:
 
 @cache
 def _marks() -> tuple[str, ...]:
-    """Every mark."""
+    """Every mark, also one that holds another one: to look for all takes no longer than to drop these."""
     known = (signature for signature in signatures() if signature.role != "advice")
     return tuple(dict.fromkeys(mark for signature in known for mark in signature.marks))
 

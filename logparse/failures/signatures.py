@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ import regex
 
 from logparse.failures.general import general_words, words_for
 from logparse.failures.kinds import blurred, kind_of, names_digit
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
 JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
@@ -188,4 +189,4 @@ def _exit_codes() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "signatures.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).parent / "signatures.toml")
