@@ -10,7 +10,7 @@ from collections.abc import Callable
 import polars as pl
 
 from logparse.decode.read_run import ParsedLog
-from logparse.decode.values import AS_WRITTEN
+from logparse.decode.values import collected
 from logparse.findings import Note, info
 from logparse.light_dataclass import dataclass
 from logparse.schema import BEGINNINGS
@@ -148,10 +148,9 @@ def with_begins(log: ParsedLog, steps: pl.DataFrame, files_go_on: bool = False) 
 
     With ``files_go_on`` not the first row of a file that shows no beginning and whose step follows: a log that was cut.
     """
-    lines = [log.starts.lazy().select("source", "line_number")]
+    lines = [log.starts.lazy()]
     if (events := log.records.get("events")) is not None:
-        beginnings = events.lazy().filter(pl.col("kind").is_in(BEGINNINGS))
-        lines.append(beginnings.select("source", "line_number"))
+        lines.append(events.lazy().filter(pl.col("kind").is_in(BEGINNINGS)).select("source", "line_number"))
     printed = pl.concat(lines).sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
     dumped = steps.lazy().join_asof(printed, on="line_number", by="source", check_sortedness=False)
     other_file = pl.col("source") != pl.col("source").shift(1)
@@ -162,7 +161,7 @@ def with_begins(log: ParsedLog, steps: pl.DataFrame, files_go_on: bool = False) 
         other_file &= dump.is_not_null() | begun | (pl.col("step").diff() <= 0)
         dump = dump.forward_fill()
     begins = other_file | (pl.col("step").diff() <= 0) | (dump.fill_null(-1).diff() != 0)
-    return dumped.with_columns(begins=begins.fill_null(True)).drop("dump").collect(optimizations=AS_WRITTEN)
+    return collected(dumped.with_columns(begins=begins.fill_null(True)).drop("dump"))
 
 
 def shift_utc_stamps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
@@ -274,19 +273,11 @@ def count_from_one(_log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, 
     rows = steps.lazy().select("step", done="consumed_samples").drop_nulls().unique(maintain_order=True)
     step, done = pl.col("step"), pl.col("done")
     each = (done.diff() / step.diff()).drop_nulls()
-    n, kinds, per_step, apart, fits = (
-        rows.select(
-            n=each.len(),
-            kinds=each.n_unique(),
-            per_step=each.first(),
-            apart=step.diff().median(),
-            fits=((step + 1) * each.first() == done).all(),
-        )
-        .collect()
-        .row(0)
-    )
+    fits = ((step + 1) * each.first() == done).all()
+    shown = rows.select(n=each.len(), kinds=each.n_unique(), each=each.first(), apart=step.diff().median(), fits=fits)
+    n, kinds, per_step, apart, fit = collected(shown).row(0)
     # Where each step has a line, the number that the log prints says as much.
-    if n < FEWEST_COUNTS or kinds != 1 or not per_step > 0 or apart == 1 or not fits:
+    if n < FEWEST_COUNTS or kinds != 1 or not per_step > 0 or apart == 1 or not fit:
         return steps, None
     return steps.with_columns(pl.col("step") + 1), info("counted_from_zero")
 

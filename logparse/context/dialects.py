@@ -134,7 +134,8 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     Where no line prints a time, it follows from other printed values and from what is ``known`` of the run.
     Raises UsageError for a key of no dialect.
     """
-    match, evidence = _as_asked(dialect) if dialect else identify(log)
+    chosen = (info("evidence_flag", name="--dialect"),)
+    match, evidence = (find_dialect(dialect), chosen) if dialect else identify(log)
     framework = Framework(match.framework, match.version, evidence) if match else Framework(None, None, evidence)
     steps, notes = log.steps, list[Note]()
     covers = match.rate_covers if match else None
@@ -151,10 +152,6 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
     holds = bool(times and times.by_clock) or holds_pauses(log, match)
     shared = _shares_times(log, times)
     return Interpretation(framework, steps, (*notes, *corrections), holds, profiling_steps(log), shared)
-
-
-def _as_asked(key: str) -> tuple[Dialect, tuple[Note, ...]]:
-    return find_dialect(key), (info("evidence_flag", name="--dialect"),)
 
 
 def _corrected(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:

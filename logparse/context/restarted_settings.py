@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from logparse.decode.values import AS_WRITTEN
+from logparse.decode.values import collected
 from logparse.light_dataclass import dataclass
 
 Row = Mapping[str, Any]
@@ -36,12 +36,15 @@ def list_printings(settings: pl.DataFrame, places: pl.DataFrame) -> list[Printin
     of an earlier one of that file in the same kind of block; other kinds are kept.
     """
     lines = places.lazy().select("source", following="line_number").sort("following")
-    in_order = settings.lazy().sort("line_number", maintain_order=True)
-    ahead = in_order.join_asof(
-        lines, left_on="line_number", right_on="following", by="source", strategy="forward", check_sortedness=False
-    ).collect(optimizations=AS_WRITTEN)
+    followed = (
+        settings.lazy()
+        .sort("line_number", maintain_order=True)
+        .join_asof(
+            lines, left_on="line_number", right_on="following", by="source", strategy="forward", check_sortedness=False
+        )
+    )
     stepping = places["source"].unique(maintain_order=True).to_list()
-    ahead = _for_next_file(ahead, places) if len(stepping) > 1 else ahead
+    ahead = _for_next_file(collected(followed), places) if len(stepping) > 1 else collected(followed)
     printed: dict[str, dict[int | None, list[Row]]] = {}
     for row in ahead.iter_rows(named=True):
         printed.setdefault(row["source"], {}).setdefault(row["following"], []).append(row)
@@ -77,14 +80,10 @@ def _of_source(printed: Mapping[int | None, Sequence[Row]], source: str) -> Iter
     for following, rows in printed.items():
         if following is None and stepping:
             continue
-        fresh = {_key(row): row for row in (rows if stepping else reversed(rows))}
+        fresh = {f"{row['kind']}:{row['name']}": row for row in (rows if stepping else reversed(rows))}
         kinds = {row["kind"] for row in rows}
         known = {key: row for key, row in known.items() if row["kind"] not in kinds} | fresh
         yield Printing(source, following, known)
-
-
-def _key(row: Row) -> str:
-    return f"{row['kind']}:{row['name']}"
 
 
 def first_printed(printings: list[Printing]) -> dict[str, Row]:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from logparse.decode.values import AS_WRITTEN, clock, moment
+from logparse.decode.values import clock, collected, moment
 from logparse.decode.yearless_clock import RunClock
 from logparse.findings import Note, warning
 from logparse.schema import EVENT_COLUMNS, FIRST_YEAR, INT, TEXT, TIME, conform
@@ -32,17 +32,13 @@ def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     """
     text, line = pl.col("text").str.slice(0, WITHIN), pl.col("line_number")
     before = pl.lit(value=True) if first_step is None else line < first_step
-    timed = lines.lazy().filter(before & text.str.contains(r"\d\d:\d\d:\d\d")).collect(optimizations=AS_WRITTEN)
+    timed = collected(lines.lazy().filter(before & text.str.contains(r"\d\d:\d\d:\d\d")))
     if timed.is_empty():
         return NO_STAMPS
     stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"))
-    stamped = (
-        timed.lazy().select("source", "line_number", stamp=stamp).drop_nulls("stamp").collect(optimizations=AS_WRITTEN)
-    )
+    stamped = collected(timed.lazy().select("source", "line_number", stamp=stamp).drop_nulls("stamp"))
     dated = pl.col("stamp").dt.year() >= FIRST_YEAR
-    return pl.concat(_earliest(stamped.lazy().filter(kind)) for kind in (dated, ~dated)).collect(
-        optimizations=AS_WRITTEN
-    )
+    return collected(pl.concat(_earliest(stamped.lazy().filter(kind)) for kind in (dated, ~dated)))
 
 
 def _earliest(stamped: pl.LazyFrame) -> pl.LazyFrame:
@@ -66,9 +62,8 @@ def begins_of_files(stamps: pl.DataFrame, steps: pl.DataFrame, clock: RunClock) 
     names = ("source", "timestamp", "elapsed_time_per_iteration_ms")
     stamped = steps.lazy().select(names).drop_nulls("timestamp").group_by("source", maintain_order=True)
     mine = stamps.lazy().with_columns(clock.kept("first"), clock.kept("last")).drop_nulls()
-    return mine.join(stamped.agg(step_stamp=pl.col("timestamp").first(), ms=first_ms), on="source").collect(
-        optimizations=AS_WRITTEN
-    )
+    first_steps = stamped.agg(step_stamp=pl.col("timestamp").first(), ms=first_ms)
+    return collected(mine.join(first_steps, on="source"))
 
 
 def log_begins(begins: pl.DataFrame) -> pl.DataFrame:
@@ -77,7 +72,7 @@ def log_begins(begins: pl.DataFrame) -> pl.DataFrame:
     off = stamp - last - pl.duration(milliseconds="ms")
     likely = (first <= stamp) & (stamp - first <= LONGEST) & (last <= stamp) & ~_of_two_zones(off, NEAR)
     events = begins.lazy().filter(likely).select("source", "line_number", timestamp="first", kind=pl.lit("log begins"))
-    return conform(events.collect(optimizations=AS_WRITTEN), EVENT_COLUMNS)
+    return conform(collected(events), EVENT_COLUMNS)
 
 
 def describe_begins(begins: pl.DataFrame) -> Iterator[Note]:
@@ -86,9 +81,8 @@ def describe_begins(begins: pl.DataFrame) -> Iterator[Note]:
     # By a zone, a stamp would be later by half an hour or a multiple, less the time from it to the first step.
     by_zone = ZONES - pl.duration(seconds=back.dt.total_seconds() % int(ZONES.total_seconds()))
     later = begins.lazy().filter((back > BACK) & (back < LONGEST) & (by_zone > ZONES / 2))
-    for source, line, seconds in (
-        later.select("source", "line_number", back.dt.total_seconds()).collect(optimizations=AS_WRITTEN).iter_rows()
-    ):
+    late = later.select("source", "line_number", back.dt.total_seconds())
+    for source, line, seconds in collected(late).iter_rows():
         yield warning("stamps_go_back", source=source, line=line, seconds=seconds)
 
 

@@ -6,7 +6,7 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 
 import polars as pl
@@ -15,12 +15,12 @@ from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.device_names import DEVICE_SPELLINGS
 from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
-from logparse.decode.reader import CORES, read_sources
+from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
 from logparse.decode.sample_files import SPOT_BYTES
 from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import STAMP, Malformed
-from logparse.decode.values import AS_WRITTEN
+from logparse.decode.values import collected
 from logparse.decode.versions import SPELLINGS, Version, first_matches
 from logparse.decode.yearless_clock import RunClock, clock_of_steps
 from logparse.errors import InputError, NoStepLineError
@@ -149,10 +149,8 @@ def read_run(
     notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
     notes += _describe_broken(stepped.broken, len(steps), contents.ends)
-    below = _formats_below(fmt, formats)
-    settings, *others = settings_frames(contents.sentences, contents.inside, (fmt, *below))
-    other_settings = tuple(_of_other_kinds(fmt, zip(below, others, strict=True)))
-    if masked := masked_settings([settings, *(frame for _, frame in other_settings)]):
+    settings, *other_settings = _settings_of_all(contents, formats, fmt)
+    if masked := masked_settings(frame for _, frame in (settings, *other_settings)):
         notes.append(info("secrets_masked", n=masked))
     versions = first_matches(contents.sentences, (*SPELLINGS, *DEVICE_SPELLINGS))
     device = versions.pop("device", None)
@@ -161,7 +159,7 @@ def read_run(
         tuple(s.name for s in sources),
         fmt,
         steps,
-        settings,
+        settings[1],
         coverage,
         stepped.labels,
         starts[fmt.name],
@@ -169,7 +167,7 @@ def read_run(
         tuple(notes),
         versions,
         completions,
-        other_settings,
+        tuple(other_settings),
         device,
         ending,
         tuple(contents.hits),
@@ -215,24 +213,20 @@ def _of_run(frame: pl.DataFrame, name: str, clock: RunClock) -> pl.DataFrame:
     return frame if frame.is_empty() else frame.with_columns(*stamps, run=pl.lit(name))
 
 
-def _formats_below(fmt: LogFormat, formats: Sequence[LogFormat]) -> list[LogFormat]:
-    """The ``formats`` beneath ``fmt`` whose settings its log may print too, the deepest first."""
+def _settings_of_all(
+    contents: Contents, formats: Sequence[LogFormat], fmt: LogFormat
+) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
+    """The settings that ``fmt`` finds, and those that formats beneath it find of kinds that no other one reads."""
     # What reads other lines of a library's log has no settings of its own.
     own = [other for other in formats if not other.log_of]
     below = [other for other in own if other.beneath > fmt.beneath and may_complete(other, fmt)]
-    return sorted(below, key=lambda other: -other.beneath)
-
-
-def _of_other_kinds(
-    fmt: LogFormat, others: Iterable[tuple[LogFormat, pl.DataFrame]]
-) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
-    """The settings of ``others`` of the kinds that neither ``fmt`` nor a deeper format reads."""
-    kinds = _kinds(fmt)
-    for other, settings in others:
+    every = (fmt, *sorted(below, key=lambda other: -other.beneath))
+    kinds: set[str] = set()
+    for other, settings in zip(every, settings_frames(contents.sentences, contents.inside, every), strict=True):
         # Most formats find none, and filtering an empty frame takes as long as finding it empty.
-        mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
+        mine = settings.filter(~pl.col("kind").is_in(kinds)) if kinds and len(settings) else settings
         kinds |= _kinds(other)
-        if len(mine):
+        if other is fmt or len(mine):
             yield other, mine
 
 
@@ -331,7 +325,7 @@ def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFram
     if not frames:
         return _NO_START
     opened = pl.concat(frames).lazy().select("source", line_number="opened")
-    return opened.unique(maintain_order=True).collect(optimizations=AS_WRITTEN)
+    return collected(opened.unique(maintain_order=True))
 
 
 _NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})

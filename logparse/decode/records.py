@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from logparse.decode.values import AS_WRITTEN, clock, finite, group_names, holds, printed, since_1970, there
+from logparse.decode.values import clock, collected, finite, group_names, holds, printed, since_1970, there
 from logparse.formats._base import LogFormat, Record
 from logparse.schema import FLOAT, RECORD_COLUMNS, TIME, conform
 
@@ -21,12 +21,9 @@ def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
         return {}
     present = {key: record for key, record in records.items() if record.marker in markers}
     marked = lines.lazy().filter(holds(text, *markers))
-    stamped = marked.select("source", "line_number", text=printed(text), timestamp=clock(text)).collect(
-        optimizations=AS_WRITTEN
-    )
+    stamped = collected(marked.select("source", "line_number", text=printed(text), timestamp=clock(text)))
     plans = [_decode(stamped.lazy(), record) for record in present.values()]
-    rows = pl.collect_all(plans, optimizations=AS_WRITTEN)
-    return dict(zip(present, rows, strict=True))
+    return dict(zip(present, pl.collect_all(plans, optimizations=pl.QueryOptFlags.none()), strict=True))
 
 
 def join_records(
@@ -41,26 +38,21 @@ def join_records(
         mine = [record for record in fmt.records if record.frame == name]
         rows = [block[record.key].lazy() for record in mine for block in blocks if record.key in block]
         rows += [begins.lazy()] if name == "events" and begins is not None else []
-        joined = (
-            pl.concat(rows, how="diagonal_relaxed").sort("source", "line_number", maintain_order=True) if rows else None
-        )
-        frames[name] = conform(pl.DataFrame() if joined is None else joined.collect(optimizations=AS_WRITTEN), columns)
+        joined = pl.concat(rows, how="diagonal_relaxed") if rows else pl.LazyFrame(schema=_PLACE)
+        frames[name] = conform(collected(joined.sort(*_PLACE, maintain_order=True)), columns)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
-    places = steps.lazy().select("source", "line_number", before="step").sort("line_number").collect()
-    ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
     # A log can be cut between a step and what follows it, so that the last step of the file before counts too.
+    ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
     file_before = dict(zip(ends["source"][1:], ends["step"], strict=False))
     of_file_before = pl.col("source").replace_strict(file_before, default=None, return_dtype=pl.Int64)
-    before = pl.coalesce("step", "before", of_file_before)
-    saves = pl.col("kind").is_in(["save starts", "save ends"])
-    steps_of = {
-        "evaluations": before,
-        "timers": pl.col("before"),
-        "events": pl.when(saves).then(before).otherwise("step"),
-    }
-    for name, step in steps_of.items():
-        frames[name] = _with_step(frames[name], places, step)
+    before, saves = pl.coalesce("step", "before", of_file_before), pl.col("kind").is_in(["save starts", "save ends"])
+    frames["evaluations"] = _with_step(frames["evaluations"], steps, before)
+    frames["timers"] = _with_step(frames["timers"], steps, pl.col("before"))
+    frames["events"] = _with_step(frames["events"], steps, pl.when(saves).then(before).otherwise("step"))
     return frames
+
+
+_PLACE = {"source": pl.String, "line_number": pl.Int64}
 
 
 def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
@@ -87,20 +79,13 @@ def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
     allocated, reserved = pl.col("max_memory_allocated_bytes"), pl.col("max_memory_reserved_bytes")
     rows = steps.lazy().filter(allocated.is_not_null() | reserved.is_not_null())
     memory = rows.with_columns(kind=pl.lit("measured"), max_allocated_bytes=allocated, max_reserved_bytes=reserved)
-    return conform(memory.collect(optimizations=AS_WRITTEN), RECORD_COLUMNS["memory"])
+    return conform(collected(memory), RECORD_COLUMNS["memory"])
 
 
-def _with_step(rows: pl.DataFrame, places: pl.DataFrame, step: pl.Expr) -> pl.DataFrame:
-    """``rows`` with ``step``, which may use ``before``: the step of the step line before each row, of the same file.
-
-    ``places`` are those of all step lines, in order.
-    """
+def _with_step(rows: pl.DataFrame, steps: pl.DataFrame, step: pl.Expr) -> pl.DataFrame:
+    """``rows`` with ``step``, which may use ``before``: that of the step line before each row, of the same file."""
     if rows.is_empty():
         return rows
-    numbered = rows[["source", "line_number"]].lazy().with_row_index().sort("line_number")
-    joined = numbered.join_asof(
-        places.lazy(), on="line_number", by="source", strategy="backward", check_sortedness=False
-    )
-    before = joined.sort("index").select("before").collect(optimizations=AS_WRITTEN)["before"]
-    with_before = rows.hstack([before]).lazy()
-    return with_before.with_columns(step=step).drop("before").collect(optimizations=AS_WRITTEN)
+    places = steps.lazy().select("source", "line_number", before="step").sort("line_number")
+    marked = rows.lazy().join_asof(places, on="line_number", by="source", check_sortedness=False)
+    return collected(marked.with_columns(step=step).drop("before"))

@@ -9,9 +9,9 @@ import polars as pl
 import regex
 
 from logparse.decode.values import (
-    AS_WRITTEN,
     DTYPE,
     clock,
+    collected,
     group,
     group_names,
     is_absent,
@@ -60,7 +60,7 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         clock(pl.col("before")).alias("timestamp"),
         pl.when("complete").then(body).otherwise(body.str.extract(rf"^(.*(?:{fmt.separator}))")).alias("body"),
     )
-    return read.unnest("head").collect(optimizations=AS_WRITTEN)
+    return collected(read.unnest("head"))
 
 
 def _goes_on() -> pl.Expr:
@@ -80,8 +80,7 @@ def split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     )
     label, value = label_and_value(fmt.pair)
     spaced = label.str.replace_all(r"\s+", " ").str.strip_chars()
-    named = pairs.select("row", "source", "line_number", label=spaced, text=value)
-    return named.collect(optimizations=AS_WRITTEN)
+    return collected(pairs.select("row", "source", "line_number", label=spaced, text=value))
 
 
 def label_and_value(pattern: str) -> tuple[pl.Expr, pl.Expr]:
@@ -101,7 +100,7 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER}(?:/[0-9.]+)?)\s*$")
     whole = heads.lazy().filter("complete")
     named = whole.select("row", "source", "line_number", label=groups.struct[0], text=groups.struct[1])
-    return named.drop_nulls("label").collect(optimizations=AS_WRITTEN)
+    return collected(named.drop_nulls("label"))
 
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
@@ -118,7 +117,7 @@ def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         way=label.replace_strict(ways, default=None, return_dtype=pl.String),
     )
     read = pl.concat(_read(part.lazy(), readings.get(part["way"][0])) for part in placed.partition_by("way"))
-    return read.sort("place").drop("place", "way").collect(optimizations=AS_WRITTEN)
+    return collected(read.sort("place").drop("place", "way"))
 
 
 def _read(pairs: pl.LazyFrame, reading: Reading | None) -> pl.LazyFrame:

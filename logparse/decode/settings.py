@@ -19,7 +19,7 @@ import polars as pl
 import regex
 
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
-from logparse.decode.values import AS_WRITTEN, COLLECTED, holds, printed, there
+from logparse.decode.values import COLLECTED, collected, holds, printed, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
 from logparse.lazy_regex import lazy_regex
@@ -61,9 +61,9 @@ class BlockReader:
 
     def read(self, text: TextBlock, marked: pl.DataFrame) -> None:
         """Take the next lines of the file; those that hold a marker are ``marked``."""
-        there = _there(marked, self._found)
+        present = there(marked["text"], {block.marker for block in self._found})
         for block, frames in self._found.items():
-            starts = _starts(marked, block) if block.marker in there else marked["line_number"].clear()
+            starts = _starts(marked, block) if block.marker in present else marked["line_number"].clear()
             if self._running[block] is not None or len(starts):
                 inside, self._running[block] = _inside(text.lines, block, starts, self._running[block])
                 frames.append(inside)
@@ -76,11 +76,6 @@ class BlockReader:
     def inside(self) -> dict[Block, pl.DataFrame]:
         """The lines that were inside each block."""
         return {block: pl.concat(frames) for block, frames in self._found.items()}
-
-
-def _there(marked: pl.DataFrame, blocks: Iterable[Block]) -> set[str]:
-    """The markers of ``blocks`` that are on any of the lines, found in one search."""
-    return there(marked["text"], {block.marker for block in blocks})
 
 
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:
@@ -101,7 +96,7 @@ def _inside(
     near = lines.lazy().with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
     near = near.with_columns(printed(pl.col("text")))
     ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
-    inside = near.filter(~ends.cum_max().over("opened")).collect(optimizations=AS_WRITTEN)
+    inside = collected(near.filter(~ends.cum_max().over("opened")))
     still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
     # The last value of a file that was cut off may have lost digits.
     return inside.filter("complete")[list(INSIDE)], inside["opened"][-1] if still_open else None
@@ -165,30 +160,28 @@ def settings_frames(
     for fmt in formats:
         with stopped_by_name(fmt.name):
             rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
-            rows += _settings_of_sentences(marked, fmt.sentences)
+            rows += _of_sentences(marked, fmt.sentences)
         rows.sort(key=lambda setting: setting.line_number)
         settings = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         # Most formats find none in a log of another trainer; to mask an empty frame takes a millisecond.
         yield mask_settings(settings) if rows else settings
 
 
-def _by_marker(lines: pl.DataFrame, markers: Collection[str]) -> dict[str, list[tuple[str, int, str]]]:
+def _by_marker(lines: pl.DataFrame, markers: Collection[str]) -> dict[str, pl.DataFrame]:
     """Source, number and text of the whole ``lines`` on which each of ``markers`` is."""
     if not markers:
         return {}
     marker = pl.col("text").str.extract_many(list(markers), overlapping=True).list.unique()
     whole = lines.lazy().filter("complete").select("source", "line_number", "text", marker=marker)
-    marked = whole.explode("marker").drop_nulls("marker").collect(optimizations=AS_WRITTEN)
+    marked = collected(whole.explode("marker").drop_nulls("marker"))
     parts = marked.partition_by("marker", include_key=False, as_dict=True)
-    return {marker: part.rows() for (marker,), part in parts.items()}
+    return {marker: part for (marker,), part in parts.items()}
 
 
-def _settings_of_sentences(
-    marked: Mapping[str, list[tuple[str, int, str]]], sentences: Iterable[SettingSentence]
-) -> Iterator[Setting]:
+def _of_sentences(marked: Mapping[str, pl.DataFrame], sentences: Iterable[SettingSentence]) -> Iterator[Setting]:
     """The settings that are printed in prose on lines that are ``marked`` by a sentence's marker."""
     for sentence in (sentence for sentence in sentences if sentence.marker in marked):
-        every = matches(marked[sentence.marker], sentence)
+        every = matches(marked[sentence.marker].iter_rows(), sentence)
         counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
         for source, number, match in counting:
             for name, value in match.groupdict().items():

@@ -28,7 +28,7 @@ from logparse.decode.related_lines import (
 )
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
-from logparse.decode.values import DTYPE, group_names, printed, whole, with_others
+from logparse.decode.values import DTYPE, collected, group_names, printed, whole, with_others
 from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.light_dataclass import dataclass
 from logparse.schema import DECODED_COLUMNS, conform
@@ -167,11 +167,10 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
 
 def _damaged_stamps(heads: pl.DataFrame) -> Iterator[Malformed]:
     """The time stamps before ``heads`` that are no time, such as one of the year 0."""
-    unstamped = heads.filter(pl.col("timestamp").is_null() & pl.col("before").is_not_null())
-    if unstamped.is_empty():
-        return iter(())
+    unstamped = heads.lazy().filter(pl.col("timestamp").is_null() & pl.col("before").is_not_null())
     stamps = unstamped.select("source", "line_number", stamp=pl.col("before").str.extract(f"({TIMESTAMP})"))
-    return (Malformed(source, at, STAMP, text) for source, at, text in stamps.drop_nulls("stamp").iter_rows())
+    invalid = collected(stamps.drop_nulls("stamp"))
+    return (Malformed(source, at, STAMP, text) for source, at, text in invalid.iter_rows())
 
 
 def _repeated(tails: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:

@@ -10,8 +10,6 @@ import regex
 from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, NO_YEAR, TIME, UNITS
 
-# To look for a better plan of a few steps takes longer than to read a small log.
-AS_WRITTEN = pl.QueryOptFlags.none()
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 # What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years, or less than
 # a microsecond. What is printed closer to zero than TINY is damaged, and would make other values infinite.
@@ -30,6 +28,11 @@ COUNTED = frozenset({"epochs_done"})
 # Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
 DURATIONS = frozenset({"runtime_seconds", "logged_seconds_per_step"})
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
+
+
+def collected(plan: pl.LazyFrame) -> pl.DataFrame:
+    """The rows of ``plan`` as it is written: to look for a better one takes longer than to read a small log."""
+    return plan.collect(optimizations=pl.QueryOptFlags.none())
 
 
 def group_names(pattern: str) -> list[str]:
@@ -217,4 +220,4 @@ def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataF
     joined = counted.join(others.lazy(), on="row", how="left", maintain_order="left", suffix=f" of {name}")
     twice = [c for c in others.columns if c in rows.columns]
     whole = joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice)
-    return whole.drop("row", *(f"{c} of {name}" for c in twice)).collect(optimizations=AS_WRITTEN)
+    return collected(whole.drop("row", *(f"{c} of {name}" for c in twice)))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from logparse.decode.values import AS_WRITTEN, holds, printed, there
+from logparse.decode.values import collected, holds, printed, there
 from logparse.findings import Origin
 from logparse.light_dataclass import dataclass
 
@@ -201,15 +201,11 @@ def first_matches(lines: pl.DataFrame, spellings: Sequence[Spelling]) -> dict[st
     values = {at: pl.col("text").str.extract(spelling.pattern) for at, spelling in present.items()}
     read = marked.select("source", "line_number", **values)
     firsts = read.select(
-        pl.struct("source", "line_number", value=at).filter(~pl.col(at).is_in(NOTHING)).first().alias(at)
-        for at in present
+        pl.struct(at, "source", "line_number").filter(~pl.col(at).is_in(NOTHING)).first().alias(at) for at in present
     )
     versions: dict[str, Version] = {}
-    for at, first in firsts.collect(optimizations=AS_WRITTEN).row(0, named=True).items():
+    for at, first in collected(firsts).row(0, named=True).items():
         if first is not None:
-            spelling = present[at]
-            version = Version(
-                spelling.meaning or first["value"], first["source"], first["line_number"], spelling.vendor
-            )
-            versions.setdefault(spelling.name, version)
+            spelling, (value, source, line) = present[at], first.values()
+            versions.setdefault(spelling.name, Version(spelling.meaning or value, source, line, spelling.vendor))
     return versions

@@ -15,6 +15,7 @@ from analysis.run.load import Loaded
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.decode.read_run import ParsedLog
+from logparse.formats._base import LogFormat
 from logparse.language import current_language
 
 _read: dict[tuple[object, ...], ParsedLog] = {}
@@ -37,9 +38,12 @@ def analysed_once() -> Iterator[None]:
 
 
 def _once_read(read_run: Callable[..., ParsedLog]) -> Callable[..., ParsedLog]:
-    def once(logs: Sequence[str], log_format: str | None, strict: bool, name: str | None, *how: Any) -> ParsedLog:
+    def once(
+        logs: Sequence[str], log_format: str | LogFormat | None, strict: bool, name: str | None, *how: Any
+    ) -> ParsedLog:
         watch, jobs, all_files = how
-        if watch is not None or (content := _content(logs)) is None:
+        drafted = log_format is not None and not isinstance(log_format, str)
+        if watch is not None or drafted or (content := _content(logs)) is None:
             return read_run(logs, log_format, strict, name, *how)
         key = (*content, log_format, strict, name, jobs, all_files, current_language())
         if key not in _read:
