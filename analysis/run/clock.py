@@ -10,7 +10,6 @@ and without any event, is taken for one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from analysis.run.frame_filters import stamps_of, with_known
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 # A clock that misses SET_BACK_S was set back. Zones differ by quarters of an hour, so a jump near a multiple is one.
 # A clock with more than MOST_JUMPS is no clock.

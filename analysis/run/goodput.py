@@ -10,7 +10,6 @@ line it shows only saves and evaluations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from analysis.run.first_rows import time_first_rows
 from analysis.run.frame_filters import in_order, with_known
 from analysis.run.useful_time import PRICED_BY, value_rows
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
+from logparse.light_dataclass import dataclass
 from logparse.schema import conform
 
 if TYPE_CHECKING:

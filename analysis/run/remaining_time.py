@@ -8,7 +8,6 @@ costs, and a range where no such step has run (``batch_ramp``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,6 +24,7 @@ from analysis.run.restarts import STAMP_MS
 from analysis.run.result import Analysis
 from analysis.run.warm_up import WarmUpRule
 from logparse.context.run_context import RunContext
+from logparse.light_dataclass import dataclass
 
 # Fewer rows of the last start than this say nothing of its pace.
 FEWEST = 3

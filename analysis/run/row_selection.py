@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -38,6 +37,7 @@ from analysis.run.restarts import OWN
 from analysis.run.step_time_patterns import find_period
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 # Starts whose warm-up is reported one by one.
 STARTS_SHOWN = 3

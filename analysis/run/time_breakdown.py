@@ -7,7 +7,7 @@ the clock, or to the step lines where there is no clock. No part is below 0, so 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -27,22 +27,22 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.first_rows import time_first_rows
-from analysis.run.frame_filters import stamps_of, starts_of
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import (
-    BEGINNINGS,
     BETWEEN,
     EVALUATION,
     SAVES,
     UNDIVIDED,
+    EventStamps,
     after_the_last,
     between_lines,
     ends_after,
     holds,
     printed_after,
     share_out,
+    within,
 )
-from analysis.run.unprinted_steps import last_done, stamped, unprinted_seconds, unprinted_within
+from analysis.run.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds
 from analysis.run.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
@@ -118,7 +118,7 @@ def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, paus
     Where rows hold the pauses before them, only those after the last row are outside.
     """
     own = rows.filter(OF_THE_RUN)
-    unprinted = unprinted_seconds(own, last_done(own, events), seconds)
+    unprinted = unprinted_seconds(outline_starts(own).row(-1, named=True), last_done(own, events), seconds)
     seconds -= unprinted
     last: int = own["step"][-1]
     first: int = last if own["excluded_reason"].is_in(PAUSED).any() else own["step"][0]
@@ -177,33 +177,34 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
     """Time between the step lines by their stamps, and after the last of a start; ``trial`` began before them."""
     names = (START_UP, RESTARTS, UNPRINTED, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN)
     parts = dict.fromkeys(names, 0.0)
-    before = None
-    for _, start in starts_of(stamped(rows)):
-        first = start.row(0, named=True)
-        began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
-        end = None if before is None else before["timestamp"].max()
-        known = min(_process_begin(events, first, end) or began, began)
+    rows, stamps, before = stamped(rows), EventStamps.of(events), None
+    between = between_lines(rows, stamps, pauses)
+    for start in outline_starts(rows).iter_rows(named=True):
+        began = start["begin"] - timedelta(microseconds=int(start["row_ms"] * 1000))
+        end = None if before is None else before["end"]
+        known = min(_process_begin(stamps, start["begin"], end) or began, began)
         known = min(trial, known) if trial and before is None else known
         parts[START_UP] += (began - known).total_seconds()
-        parts[UNPRINTED] += unprinted_within(start)[1]
-        paused = between_lines(start, events, pauses)
+        parts[UNPRINTED] += start["unprinted_s"]
+        paused = between.get(start["segment"], [])
         if before is not None:
             # The pause after a step that is done again may be that of its second time.
-            begun_after = first["step"] - first["iterations"]
-            goes_on = begun_after >= before["step"][-1]
-            held = after_the_last(before, events, pauses, known) if goes_on else {}
+            goes_on = start["begun_after"] >= before["last_step"]
+            held = after_the_last(before, stamps, pauses, known) if goes_on else {}
             idle = max(0.0, (known - end).total_seconds() - sum(held.values()))
-            same = before["lineage"][-1] == first["lineage"]
-            unprinted = unprinted_seconds(before, begun_after, idle) if same else 0.0
+            same = before["lineage"] == start["lineage"]
+            unprinted = unprinted_seconds(before, start["begun_after"], idle) if same else 0.0
             parts[UNPRINTED] += unprinted
             parts[RESTARTS] += idle - unprinted
             paused.append(held)
         _add(parts, paused)
         before = start
     if before is not None:
-        held = after_the_last(before, events, pauses, None)
-        room = sum(held.values()) or ends_after(before, events)
-        unprinted = unprinted_seconds(before, last_done(before, events), room)
+        held = after_the_last(before, stamps, pauses, None)
+        room = sum(held.values()) or ends_after(before, stamps)
+        unprinted = unprinted_seconds(
+            before, last_done(rows.filter(pl.col("segment") == before["segment"]), events), room
+        )
         parts[UNPRINTED] += unprinted
         _add(parts, [_less(held, unprinted)])
     return {part: seconds for part, seconds in parts.items() if seconds}
@@ -221,12 +222,8 @@ def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:
             parts[part + BETWEEN] = parts.get(part + BETWEEN, 0.0) + seconds
 
 
-def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> Any:
-    """The earliest stamped event of the process that printed ``first``."""
-    begins = stamps_of(events, *BEGINNINGS)
-    mine = begins.filter(begins <= first["timestamp"])
-    if after is not None:
-        # A stamp cut to seconds can lie before the one it follows.
-        mine = mine.filter(mine >= after - CUT)
-    begin: Any = mine.min()
-    return begin if after is None or begin is None else max(begin, after)
+def _process_begin(stamps: EventStamps, begin: datetime, after: datetime | None) -> datetime | None:
+    """The earliest stamp of an event of the process whose first line has the stamp ``begin``."""
+    # A stamp cut to seconds can lie before the one it follows.
+    first = next(iter(within(stamps.begins, datetime.min if after is None else after - CUT, begin)), None)
+    return first if after is None or first is None else max(first, after)

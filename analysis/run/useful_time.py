@@ -5,8 +5,6 @@ Comes in: rows marked by ``row_selection``. Goes out: the rows with a time, with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from analysis.run.baseline_step_time import with_baseline
@@ -28,6 +26,7 @@ from analysis.run.exclusion_reasons import (
 )
 from analysis.run.frame_filters import only
 from analysis.run.nan_updates import is_infinite
+from logparse.light_dataclass import dataclass
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
