@@ -82,6 +82,9 @@ def _jumps(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     Below 0 where it was set forward.
     """
+    # No clock is set by less.
+    if (gaps["gap"] >= -SET_BACK_S).all() and gaps["short"].is_between(-QUARTER_S / 2, NEAR_S).all():
+        return gaps.clear()
     # Time outside the steps also passes at a jump: at least the typical one, at most as long as the longest.
     outside = gaps.select((-pl.col("short")).filter("same", pl.col("gap") >= 0)).to_series()
     typical, longest = (max(0.0, float(value or 0.0)) for value in (outside.median(), outside.max()))  # type: ignore[arg-type]
@@ -93,8 +96,6 @@ def _jumps(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         back=pl.when(pl.col("same") & pl.col("known")).then(back),
         forward=_set_forward(typical),
     )
-    if not judged["fell"].any() and not judged["slow"].any() and not judged["forward"].count():
-        return judged.clear()
     set_back = pl.col("fell") | pl.col("slow") if judged["slow"].sum() <= MOST_JUMPS else pl.col("fell")
     columns = ("at", "source", "line_number", "back")
     return pl.concat([judged.filter(set_back)[columns], _alone(judged, events)[columns]]).sort("at")

@@ -105,14 +105,10 @@ def count_goodput(
 
 def _badput(time_breakdown: pl.DataFrame) -> pl.DataFrame:
     types = {part: kind for kind, parts in TYPES.items() for part in parts}
-    totals: dict[str, tuple[str, str, float, float]] = {}
-    for run, part, seconds, share in time_breakdown.iter_rows():
-        if part != "useful":
-            kind = types.get(part, "OTHER")
-            *_, lost, of_all = totals.get(kind, (run, kind, 0.0, 0.0))
-            totals[kind] = (run, kind, lost + seconds, of_all + (share or 0.0))
-    rows = sorted((total for total in totals.values() if total[2] > 0), key=lambda total: -total[2])
-    return pl.DataFrame(rows, {column.name: column.dtype for column in BADPUT_COLUMNS}, orient="row")
+    kind = pl.col("part").replace_strict(types, default="OTHER", return_dtype=pl.String)
+    lost = time_breakdown.filter(pl.col("part") != "useful").group_by("run", type=kind, maintain_order=True)
+    totals = lost.agg(pl.col("seconds", "share").sum()).filter(pl.col("seconds") > 0)
+    return conform(totals.sort("seconds", descending=True), BADPUT_COLUMNS)
 
 
 def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:

@@ -108,11 +108,7 @@ def _within(untimed: int, in_lines_ms: float, wall_ms: float | None, baseline_ms
 
 
 def _wall_clock(
-    work: dict[str, float],
-    in_lines_ms: float,
-    untimed: int,
-    wall_ms: float | None,
-    bounds: tuple[float, float] | None,
+    work: dict[str, float], in_lines_ms: float, untimed: int, wall_ms: float | None, bounds: tuple[float, float] | None
 ) -> dict[str, Any]:
     """Rates over the clock. Its interval is ``bounds`` of the step lines, with what lies outside them as it was.
 

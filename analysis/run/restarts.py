@@ -14,7 +14,8 @@ import regex
 from analysis.run.corrupt_rows import mark_damage
 from analysis.run.duplicates import mark_copies
 from analysis.run.earlier_jobs import mark_other_jobs
-from analysis.run.exclusion_reasons import TIMED, WARM_UP
+from analysis.run.exclusion_reasons import ROW_MS, TIMED, WARM_UP
+from analysis.run.frame_filters import only, with_known
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.tables import SEGMENT_COLUMNS
 from logparse.context.corrections import ended_by_start
@@ -45,24 +46,27 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame, pauses: Pauses = NO
     of another job are of the start before them.
     """
     lines = starts.select("source", begun=pl.col("line_number")).sort("begun")
-    places = steps.select("source", "line_number").join_asof(
+    places = steps["source", "line_number"].join_asof(
         lines, left_on="line_number", right_on="begun", by="source", strategy="backward", check_sortedness=False
     )
-    at_end = steps["source"].is_in(ended_by_start(steps, starts))
-    known = steps.with_columns(places["begun"], beginning_shown=places["begun"].is_not_null(), at_end=at_end)
-    seen = mark_other_jobs(mark_damage(_without_begins_of_copies(mark_copies(known)))).with_row_index("at")
-    columns = ("at", "copied", "damaged", "other_job", "source", "begun", "at_end", "step", "step_time_ms", "timestamp")
-    read = seen.select(columns).with_columns(paused=_follows_pause(seen["step"], pauses))
-    begins = read.filter(OWN).select("at", segment=_begins().cum_sum().cast(pl.Int64))
-    segment = seen.select("at").join(begins, on="at", how="left", maintain_order="left")["segment"]
+    known = steps.with_columns(
+        places["begun"],
+        beginning_shown=pl.lit(places["begun"]).is_not_null(),
+        at_end=pl.col("source").is_in(ended_by_start(steps, starts)),
+    )
+    seen = mark_other_jobs(mark_damage(_without_begins_of_copies(mark_copies(known))))
+    columns = ("copied", "damaged", "other_job", "source", "begun", "at_end", "step", "step_time_ms", "timestamp")
+    read = seen[columns].with_row_index("at").with_columns(paused=_follows_pause(pauses))
+    begins = only(read, OWN).select("at", segment=_begins(read["source"].n_unique() > 1).cum_sum().cast(pl.Int64))
+    segment = pl.lit(read[["at"]].join(begins, on="at", how="left", maintain_order="left")["segment"])
     # Known to ascend, rows are grouped by it in a tenth of the time.
-    return seen.drop("at", "begun", "at_end").with_columns(segment.forward_fill().fill_null(0).set_sorted())
+    return seen.select(pl.exclude("begun", "at_end"), segment=segment.forward_fill().fill_null(0).set_sorted())
 
 
-def _follows_pause(step: pl.Series, pauses: Pauses) -> pl.Expr:
+def _follows_pause(pauses: Pauses) -> pl.Expr:
     """Whether a save or an evaluation lies between a row and the one before."""
     marks = sorted({*pauses.saved, *pauses.evaluated})
-    return (count_between(marks, step.shift(1), step) > 0).fill_null(value=False)
+    return (count_between(marks, pl.col("step").shift(1), pl.col("step")) > 0).fill_null(value=False)
 
 
 def _without_begins_of_copies(steps: pl.DataFrame) -> pl.DataFrame:
@@ -80,14 +84,15 @@ def lines_of_starts(settings: pl.DataFrame, events: pl.DataFrame) -> pl.DataFram
     return pl.concat([settings.select("source", "line_number"), begun]).unique(maintain_order=True)
 
 
-def _begins() -> pl.Expr:
+def _begins(several_files: bool) -> pl.Expr:
     """A row before which a process began, the first one apart."""
     back = pl.col("step") <= pl.col("step").shift(1)
     other = pl.col("source") != pl.col("source").shift(1)
     again = (other & pl.col("at_end").shift(1)) | pl.col("begun").is_not_null() & (
         other | pl.col("begun").ne_missing(pl.col("begun").shift(1))
     )
-    return (back | again | (other & ~_goes_on())).fill_null(False) & (pl.int_range(pl.len()) > 0)
+    elsewhere = other & ~_goes_on() if several_files else pl.lit(value=False)
+    return (back | again | elsewhere).fill_null(False) & (pl.int_range(pl.len()) > 0)
 
 
 def _goes_on() -> pl.Expr:
@@ -127,27 +132,31 @@ def trace_starts(
     # Only a time that is computed has a resolution.
     computed = pl.col("time_resolution_ms").is_not_null() if "time_resolution_ms" in steps.columns else pl.lit(False)
     known = steps.select(*read, printed=~computed).with_row_index("at")
-    own = known.filter(OWN)
+    own = only(known, OWN)
     heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
-    lineages = heads.select("segment", *_lineages(heads["step"].to_list(), heads["last"].to_list()))
+    lineages = heads[["segment"]].hstack([*_lineages(heads["step"].to_list(), heads["last"].to_list())])
     traced = own.join(lineages, on="segment", how="left", maintain_order="left")
     iterations = _iterations(traced, events, log_interval)
     counted = _less(_fitting(traced.with_columns(iterations=iterations)), left_out)
-    counted = counted.select("at", "step", "reached", "iterations")
     again = (pl.col("reached") - pl.col("step") + pl.col("iterations")).clip(0, pl.col("iterations"))
     replayed = pl.col("step") <= pl.col("reached")
     replays = counted.select("at", "iterations", replayed=replayed, replayed_steps=again.fill_null(0))
-    places = known.select("at", "segment")
-    joined = places.join(lineages.drop("reached"), on="segment", how="left", maintain_order="left")
-    every = joined.join(replays, on="at", how="left", maintain_order="left").drop("at", "segment")
-    return steps.hstack(every).with_columns(pl.col("replayed").fill_null(False))
+    joined = known["at", "segment"].join(
+        lineages["segment", "lineage"], on="segment", how="left", maintain_order="left"
+    )
+    every = joined.join(replays, on="at", how="left", maintain_order="left")
+    added = every["lineage", "iterations", "replayed", "replayed_steps"]
+    return steps.hstack(added).with_columns(pl.col("replayed").fill_null(False))
 
 
 def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with the ``iterations`` that their time can be of, where step numbers jump ahead within a start."""
-    jump = pl.col("step").diff().over("segment")
-    interval = jump.median().over("segment")
     gap = pl.col("timestamp").diff().over("segment").dt.total_microseconds() / 1000
+    spaced = rows.with_columns(jump=pl.col("step").diff().over("segment"), gap=gap)
+    rows = spaced.with_columns(interval=pl.col("jump").median().over("segment"))
+    if not (rows["jump"] > JUMP * rows["interval"]).any():
+        return rows
+    jump, interval, gap = pl.col("jump"), pl.col("interval"), pl.col("gap")
     room = (gap + STAMP_MS) / pl.col("step_time_ms")
     jumps = (jump == pl.col("iterations")) & (jump > JUMP * interval)
     too_many = jumps & (gap >= 0) & (room < (1 - SPLIT_SHARE) * pl.col("iterations"))
@@ -234,8 +243,8 @@ def _lineages(first: list[int], last: list[int]) -> tuple[pl.Series, pl.Series]:
 
 def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
     """The step after which the row's start began, mostly that of its checkpoint; null where no line prints it."""
-    begins = events["kind"].is_in(["checkpoint loaded", "training starts"])
-    loads = events[["source", "line_number", "step"]].filter(begins).rename({"step": "loaded"}).drop_nulls()
+    begins = (events["kind"] == "checkpoint loaded") | (events["kind"] == "training starts")
+    loads = events.select("source", "line_number", loaded="step").filter(begins).drop_nulls()
     if loads.is_empty():
         return pl.lit(None, pl.Int64)
     # The line can be at the end of the file before.
@@ -254,7 +263,7 @@ def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
 def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per start: where it is, the steps it covers, how many it did again and how many its end lost."""
     rows = (
-        steps.filter(pl.col("iterations").is_not_null())
+        with_known(steps, "iterations")
         .group_by("segment", maintain_order=True)
         .agg(
             pl.col("run", "source", "line_number", "lineage").first(),
@@ -265,7 +274,7 @@ def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
             pl.len().alias("rows"),
             pl.col("replayed_steps").sum(),
             (pl.col("excluded_reason") == WARM_UP).sum().alias("warm_up_rows"),
-            (pl.col("step_time_ms") * pl.col("iterations")).filter(TIMED).sum().alias("step_time_sum_ms"),
+            ROW_MS.filter(TIMED).sum().alias("step_time_sum_ms"),
         )
     )
     following = pl.col("replayed_steps").shift(-1).over("lineage").fill_null(0)
