@@ -5,15 +5,20 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test wheel audit explore bench snapshot setup lint constraints clean
+.PHONY: demo test test-slow wheel audit explore bench snapshot setup lint constraints clean
 
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 
 demo: $(RUNTIME)  ## analyse a log of fixtures/, writing charts and Parquet to out/demo
 	$(BIN)/logparse analyze fixtures/megatron/core-v0.12-llama2-7b/run.log --hw 910b3 -o out/demo --force
 
-test: $(DEVELOPMENT)  ## run the whole suite
-	$(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test: $(DEVELOPMENT)  ## run every test but the slow ones and the sweeps
+	$(PYTEST) -m 'not slow and not sweep'
+
+test-slow: $(DEVELOPMENT)  ## run the tests that drive a browser, Ray, a built wheel or another Python
+	$(PYTEST) -m slow
 
 wheel: $(DEVELOPMENT)  ## install the wheel with plain pip under each Python 3.11 to 3.14 of this machine, and run it
 	LOGPARSE_EVERY_PYTHON=1 $(BIN)/pytest -q -k wheel_runs tests/docs/test_packaging.py
@@ -22,7 +27,7 @@ audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories; two
 	$(BIN)/pytest -q -n $(WORKERS) --hypothesis-profile=audit tests/audit/test_audit.py
 
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
-	$(BIN)/pytest -q -m hypothesis --hypothesis-profile=explore
+	$(BIN)/pytest -q -m 'hypothesis or sweep' --hypothesis-profile=explore
 
 bench: $(DEVELOPMENT)  ## measure the speed of reading logs of each large trainer; four minutes
 	$(BIN)/python benchmarks/real_logs.py
@@ -41,12 +46,14 @@ lint: $(DEVELOPMENT)  ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 # What runs logparse and installs it; what tests it comes on top, so that either may be asked for first.
+# pip compiles the Python files of what it installs, but not those of a checkout.
 $(RUNTIME): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed; name one: make PYTHON=python3.12 ...")'
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "the venv module is missing; install python3-venv"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes -r constraints.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q logparse analysis
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME) constraints-dev.txt

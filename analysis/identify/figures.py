@@ -6,7 +6,6 @@ Comes in: the steps with their rates. Goes out: how far printed and computed are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import polars as pl
@@ -14,6 +13,7 @@ import polars as pl
 from analysis.identify.causes import RATIO
 from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
 from analysis.identify.printed_precision import printed_unit
+from logparse.light_dataclass import dataclass
 
 # Relative difference up to which a printed rate agrees; rounding may add to it.
 AGREE = 0.05

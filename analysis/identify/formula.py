@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from analysis.flops import Recompute
@@ -12,6 +10,7 @@ from analysis.identify.explanation import explain, unknown
 from analysis.identify.matching import LOGGED, TIME, comparable_rows, matching_formulas, measure_rounding
 from analysis.model.shape import ModelShape
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

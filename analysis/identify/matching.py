@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,6 +15,7 @@ import polars as pl
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
 from analysis.identify.printed_precision import EXACT, TIME_UNITS, printed_unit
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

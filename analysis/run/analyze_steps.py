@@ -13,7 +13,7 @@ import polars as pl
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.baseline_step_time import with_baseline
-from analysis.run.batch_sizes import describe_batches, mean_batch
+from analysis.run.batch_sizes import describe_batches
 from analysis.run.clock import Clock, describe_long_gaps, read_clock, repair_clock, time_to_train
 from analysis.run.corrupt_rows import describe_damage
 from analysis.run.counted_tokens import counts_beyond_length, describe_counted_tokens, tokens_per_sample
@@ -66,7 +66,7 @@ def analyze_steps(
     filled = by_settings(repaired.steps, how, later, fill_batch)
     marked = select_rows(filled, pauses, rules)
     # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
-    means = marked.with_columns(global_batch_size=mean_batch())
+    means = marked.with_columns(global_batch_size="mean_batch")
     counted = tokens_per_sample(means)
     beyond = counts_beyond_length(steps, counted)
     sized = means if counted is None or beyond else means.with_columns(seq_length=pl.lit(counted))
@@ -74,7 +74,7 @@ def analyze_steps(
     computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
     # The baseline and the value of a row are used several times and are slow to compute.
-    rows = with_baseline(computed)
+    rows = with_baseline(computed.hstack([marked["mean_batch"]]))
     priced = value_rows(rows)
     time_breakdown = break_down_time(rows, events, pauses, clock, priced)
     long_gaps = describe_long_gaps(repaired.gaps) if repaired.trusted and not streams else ()

@@ -31,9 +31,14 @@ def mean_batch() -> pl.Expr:
     return pl.when(ramps).then(mean).when(first).then(consumed / iterations).otherwise(batch)
 
 
+def with_mean_batch(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the column ``mean_batch``, which they may have already."""
+    return rows if "mean_batch" in rows.columns else rows.with_columns(mean_batch=mean_batch())
+
+
 def batch_changes() -> pl.Expr:
     """The batch was another one in a part of the row's steps, so that its time is not that of the printed one."""
-    return (mean_batch() != pl.col("global_batch_size")).fill_null(False)
+    return (pl.col("mean_batch") != pl.col("global_batch_size")).fill_null(False)
 
 
 def _consumed() -> pl.Expr:
@@ -63,10 +68,10 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
             _consumed() / pl.col("iterations")
         ),
     ).drop_nulls()
-    wrong = steady.filter(pl.col("mean") != pl.col("batch"))
-    if len(wrong) > len(steady) / 2:
-        source, line, batch, mean = wrong.row(0)
-        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=len(wrong) - 1)
+    wrong = steady["mean"] != steady["batch"]
+    if (n := wrong.sum()) > len(steady) / 2:
+        source, line, batch, mean = steady.filter(wrong).row(0)
+        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=n - 1)
 
 
 def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) -> Iterator[Note]:

@@ -10,17 +10,17 @@ and without any event, is taken for one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import polars as pl
 
 from analysis.run.exclusion_reasons import ROW_MS, TIMED
-from analysis.run.frame_filters import only, stamps_of
+from analysis.run.frame_filters import stamps_of, with_known
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 # A clock that misses SET_BACK_S was set back. Zones differ by quarters of an hour, so a jump near a multiple is one.
 # A clock with more than MOST_JUMPS is no clock.
@@ -82,6 +82,9 @@ def _jumps(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     Below 0 where it was set forward.
     """
+    # No clock is set by less.
+    if (gaps["gap"] >= -SET_BACK_S).all() and gaps["short"].is_between(-QUARTER_S / 2, NEAR_S).all():
+        return gaps.clear()
     # Time outside the steps also passes at a jump: at least the typical one, at most as long as the longest.
     outside = gaps.select((-pl.col("short")).filter("same", pl.col("gap") >= 0)).to_series()
     typical, longest = (max(0.0, float(value or 0.0)) for value in (outside.median(), outside.max()))  # type: ignore[arg-type]
@@ -93,8 +96,6 @@ def _jumps(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         back=pl.when(pl.col("same") & pl.col("known")).then(back),
         forward=_set_forward(typical),
     )
-    if not judged["fell"].any() and not judged["slow"].any() and not judged["forward"].count():
-        return judged.clear()
     set_back = pl.col("fell") | pl.col("slow") if judged["slow"].sum() <= MOST_JUMPS else pl.col("fell")
     columns = ("at", "source", "line_number", "back")
     return pl.concat([judged.filter(set_back)[columns], _alone(judged, events)[columns]]).sort("at")
@@ -149,7 +150,7 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
     same, goes_on, same_file = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage", "source"))
     steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
-    return only(own, pl.col("timestamp").is_not_null()).with_columns(
+    return with_known(own, "timestamp").with_columns(
         paused=count_between(steps_of_pauses, pl.col("step").shift(1), pl.col("step")) > 0,
         same=same,
         goes_on=goes_on,

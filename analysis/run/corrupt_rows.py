@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from analysis.run.frame_filters import only
+from analysis.run.frame_filters import only, with_known
 from logparse.findings import Note, warning
 
 # Rows that agree are at most this many typical distances apart: a line between them may be missing too.
@@ -24,7 +24,7 @@ SHOWN = 3
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
     read = steps["source", "begun", "copied", "step", "train_steps", "timestamp"].with_row_index("at")
-    own = only(read, ~pl.col("copied"))
+    own = only(read, ~read["copied"])
     numbers, stamps = (
         pl.int_range(pl.len(), dtype=pl.UInt32).is_in(pl.lit(places).implode()) if len(places) else pl.lit(value=False)
         for places in (_numbers_out_of_line(own), _stamps_out_of_line(own))
@@ -43,7 +43,7 @@ def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
     beyond = (pl.col("step") > last).fill_null(False)
     # Where most steps are above it, that number means something else.
     out = own.select(beyond & ~(beyond.mean().over("source") > 0.5)).to_series()
-    kept = own.filter(~out) if out.any() else own
+    kept = only(own, ~out)
     rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
     places = own["at"].filter(out)
     # Between numbers that never fall each lies between its neighbours.
@@ -64,12 +64,15 @@ def _number_out_of_line() -> pl.Expr:
 
 def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
-    kept = only(own["at", "source", "timestamp"], pl.col("timestamp").is_not_null())
+    kept = with_known(own["at", "source", "timestamp"], "timestamp")
     places = []
+    stamp = pl.col("timestamp")
     for rest in (None, LONGEST_REST):
-        out = kept.select(_stamp_out_of_line(rest)).to_series()
+        before, after = (stamp.shift(rows).over("source") for rows in (1, -1))
+        near = kept.with_columns(before=before, after=after, several=pl.len().over("source") > 2)
+        out = near.select(_stamp_out_of_line(rest)).to_series()
         places.append(kept["at"].filter(out))
-        kept = kept.filter(~out) if out.any() else kept
+        kept = only(kept, ~out)
     return pl.concat(places)
 
 
@@ -79,11 +82,10 @@ def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
     Of two clocks alone none is known to be the wrong one.
     """
     stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
-    before, after = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
-    begin, end = before.fill_null(after - longest), after.fill_null(before + longest)
+    begin = pl.col("before").fill_null(pl.col("after") - longest)
+    end = pl.col("after").fill_null(pl.col("before") + longest)
     outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
-    several = pl.len().over("source") > 2
-    return ((begin <= end) & outside & several).fill_null(False)
+    return ((begin <= end) & outside & pl.col("several")).fill_null(False)
 
 
 def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:

@@ -9,10 +9,15 @@ from operator import or_
 import polars as pl
 
 
-def only(rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
+def only(rows: pl.DataFrame, which: pl.Expr | pl.Series) -> pl.DataFrame:
     """The rows for which ``which`` holds; the frame itself where it holds for all."""
-    holds = rows.select(which.fill_null(value=False)).to_series()
-    return rows if holds.all() else rows.filter(holds)
+    holds = rows.select(which.fill_null(value=False)).to_series() if isinstance(which, pl.Expr) else which
+    return rows if holds.all(ignore_nulls=False) else rows.filter(holds)
+
+
+def with_known(rows: pl.DataFrame, *names: str) -> pl.DataFrame:
+    """The rows with a value in each of these columns; the frame itself where all have one."""
+    return rows.drop_nulls(names) if any(rows[name].has_nulls() for name in names) else rows
 
 
 def known(values: pl.Series) -> pl.Series:

@@ -10,7 +10,6 @@ line it shows only saves and evaluations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,10 @@ import polars as pl
 
 from analysis.run.exclusion_reasons import REPLAYED
 from analysis.run.first_rows import time_first_rows
-from analysis.run.frame_filters import in_order, only
+from analysis.run.frame_filters import in_order, with_known
 from analysis.run.useful_time import PRICED_BY, value_rows
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
+from logparse.light_dataclass import dataclass
 from logparse.schema import conform
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame, priced: pl.DataFram
         priced = priced.join(_lost_from(timed), on="segment", how="left")
         before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
         kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
-    rows = in_order(only(priced, pl.col("timestamp").is_not_null()), "timestamp")
+    rows = in_order(with_known(priced, "timestamp"), "timestamp")
     began = (pl.col("timestamp") - pl.duration(milliseconds="time_ms")).min()
     first = pl.min_horizontal(began, pl.lit(events["timestamp"].min(), pl.Datetime("us")))
     return rows.with_columns(
@@ -164,8 +164,8 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame, priced: pl.DataFram
 def _lost_from(rows: pl.DataFrame) -> pl.DataFrame:
     """By ``segment``, the first step that a later start of its lineage did again; null where none did."""
     resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
-    read = rows["lineage", "segment", "step", "iterations"]
-    begun = only(read, pl.col("iterations").is_not_null()).select("lineage", "segment", resumes=resumes)
+    read = with_known(rows["lineage", "segment", "step", "iterations"], "iterations")
+    begun = read.select("lineage", "segment", resumes=resumes)
     heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
     return heads.select("segment", lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
 

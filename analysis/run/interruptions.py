@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from analysis.run.exclusion_reasons import HOLDS_PAUSE
 from analysis.run.stalls import stalled
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
+from logparse.light_dataclass import dataclass
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 # Those of verl and NeMo-RL are always printed with the step that holds them.
@@ -95,6 +96,8 @@ def _with_place(timers: pl.DataFrame) -> pl.DataFrame:
 def _before_their_line(begun: pl.DataFrame, saves: pl.DataFrame) -> list[int | None]:
     """The steps of the saves that are ``begun``, but for those that the timers of the same step show afterwards."""
     read = ("source", "step", "line_number")
+    if begun.is_empty():
+        return []
     timed = {(source, step): line for source, step, line in saves.filter("of_interval")[read].rows()[::-1]}
     return [step for source, step, line in begun[read].iter_rows() if timed.get((source, step), -1) < line]
 
@@ -107,8 +110,8 @@ def _seconds(timers: pl.DataFrame) -> dict[int, float]:
     """Seconds by step; a timer in the block of a step line is a mean over its interval and gives no sum."""
     if timers["of_interval"].all():
         return {}
-    whole = timers.filter(~pl.col("of_interval") & pl.col("after_step").is_not_null())
-    return dict(whole.group_by("after_step").agg(pl.col("max_ms").mean() / 1000).iter_rows())
+    seconds = timers.group_by("after_step").agg(pl.col("max_ms").filter(~pl.col("of_interval")).mean() / 1000)
+    return {step: mean for step, mean in seconds.iter_rows() if step is not None and mean is not None}
 
 
 def _sorted(*steps: Iterable[int | None]) -> tuple[int, ...]:

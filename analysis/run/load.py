@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
 from logparse.errors import NoStepLineError
 from logparse.findings import Origin
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from logparse.formats._base import LogFormat

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from analysis.estimate.stages import Stage

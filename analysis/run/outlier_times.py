@@ -65,7 +65,8 @@ def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     excess = pl.col("pace") - pl.col("local")
     known = around.with_columns(excess=excess, distance=excess.abs(), sigma=ROBUST * _around(excess.abs()))
     yield STALL, known.filter(_slow())
-    yield TIME_DAMAGED, known.filter(_lost_digits())
+    if (known["pace"] < DAMAGED_BELOW * known["local"]).any():
+        yield TIME_DAMAGED, known.filter(_lost_digits())
 
 
 def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.run.frame_filters import known
 from logparse.context.sizes_of_rates import SUMMARY
+from logparse.light_dataclass import dataclass
 from logparse.schema import UNITS
 
 PREFIX = "logged_"

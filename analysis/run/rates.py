@@ -14,7 +14,7 @@ from analysis.identify.printed_precision import FINE_UNITS, printed_unit
 from analysis.metrics import RATED
 from analysis.run.baseline_step_time import middle
 from analysis.run.exclusion_reasons import TIMED, has_untimed
-from analysis.run.frame_filters import known, only
+from analysis.run.frame_filters import known, only, with_known
 from analysis.run.intervals import median_interval, ratio_interval
 from analysis.run.useful_time import NOT_STEADY, PRICED_BY, again_steps, kept_steps, value_rows
 from analysis.tables import RATE_COLUMNS
@@ -34,8 +34,9 @@ def name_rates(
     """
     everything = (value_rows(steps) if priced is None else priced)[(*PRICED_BY, "time_ms", "useful", *SCALED)]
     counted = steps["counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED].filter("counted")
-    steady = {
-        **counted.select(middle("step_time_ms"), *(middle(name, "lower") for name in SCALED)).row(0, named=True),
+    steady: dict[str, Any] = {
+        "step_time_ms": middle(counted["step_time_ms"]),
+        **{name: middle(counted[name], "lower") for name in SCALED},
         "interval": _of_median(known(counted["step_time_ms"])),
         "steps": counted["iterations"].sum(),
     }
@@ -167,5 +168,5 @@ def _of_median(times: pl.Series) -> tuple[float, float] | None:
 
 
 def _interval(rows: pl.DataFrame) -> tuple[float, float] | None:
-    timed = only(rows["time_ms", "useful"], pl.col("time_ms").is_not_null() & pl.col("useful").is_not_null())
+    timed = with_known(rows["time_ms", "useful"], "time_ms", "useful")
     return ratio_interval(timed["time_ms"].to_numpy(), timed["useful"].cast(pl.Float64).to_numpy())

@@ -8,7 +8,6 @@ costs, and a range where no such step has run (``batch_ramp``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,15 +15,16 @@ import polars as pl
 
 from analysis.run.baseline_step_time import READ
 from analysis.run.batch_ramp import Unseen, steps_by_batch
-from analysis.run.batch_sizes import mean_batch
+from analysis.run.batch_sizes import with_mean_batch
 from analysis.run.exclusion_reasons import BATCH_CHANGES, NO_TIME, ROW_MS, TIMED, WARM_UP
-from analysis.run.frame_filters import only
+from analysis.run.frame_filters import only, with_known
 from analysis.run.interruptions import Pauses, count_between
 from analysis.run.intervals import ratio_interval
 from analysis.run.restarts import STAMP_MS
 from analysis.run.result import Analysis
 from analysis.run.warm_up import WarmUpRule
 from logparse.context.run_context import RunContext
+from logparse.light_dataclass import dataclass
 
 # Fewer rows of the last start than this say nothing of its pace.
 FEWEST = 3
@@ -144,14 +144,16 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 
 def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
-    read = steps.select(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")
-    own = only(read, (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
+    read = steps[(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")]
+    own = with_known(only(read, read["step_time_ms"] > 0), "iterations")
     known = {name: pl.lit(value=False) for name in ("damaged", "other_job")}
-    own = own.with_columns(mean_batch=mean_batch(), beginning_shown=pl.lit(value=True), **known)
-    warm_up = pl.lit(value=False)
+    own = with_mean_batch(own).with_columns(beginning_shown=pl.lit(value=True), **known)
+    again = pl.lit(value=False)
     if own["replayed"].any():
-        warm_up = (pl.int_range(pl.len()).over("segment") < rule.rows_of(own)) & pl.col("replayed")
-    settled = only(own, pl.col("excluded_reason").ne_missing(WARM_UP) & ~warm_up)
+        again = (pl.int_range(pl.len()).over("segment") < rule.rows_of(own)) & pl.col("replayed")
+    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~again)
+    if settled["segment"].n_unique() < 2:
+        return settled
     enough = only(settled, pl.len().over("segment") >= FEWEST)
     rows = enough if len(enough) else settled
     return only(rows, pl.col("segment") == pl.col("segment").max())

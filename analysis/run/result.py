@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.errors import unknown_name
 from logparse.findings import Note
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 STATISTICS = ("median", "mean", "p10", "p90", "n")
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.run.baseline_step_time import READ, add_pace
-from analysis.run.batch_sizes import batch_changes
+from analysis.run.batch_sizes import batch_changes, mean_batch
 from analysis.run.exclusion_reasons import (
     BATCH_CHANGES,
     COPY,
@@ -38,6 +37,7 @@ from analysis.run.restarts import OWN
 from analysis.run.step_time_patterns import find_period
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 # Starts whose warm-up is reported one by one.
 STARTS_SHOWN = 3
@@ -73,15 +73,19 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
             reason: _holds(steps, of_kind, shared)
             for reason, of_kind in ((HOLDS_EVALUATION, pauses.evaluated), (HOLDS_SAVE, pauses.saved))
         }
-    rows = steps.with_columns(update_is_nan=update_is_nan(steps), excluded_reason=_first_reason(known))
-    warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(_unpaused(rows))
+    reasons = {"update_is_nan": update_is_nan(steps), "excluded_reason": _first_reason(known)}
+    rows = steps.with_columns(**reasons, mean_batch=mean_batch())
+    warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(
+        _unpaused(rows) if rules.time_holds_pauses else rows
+    )
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
     nan |= is_infinite("loss") & ~skipped
-    reason = pl.coalesce("excluded_reason", _first_reason({WARM_UP: warm_up, BATCH_CHANGES: batch_changes(), NAN: nan}))
+    marked = _first_reason({WARM_UP: warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
+    rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", marked))
     # A skipped update runs forward and backward too: where there is no other row, its time is the pace.
-    others = (reason.is_null() & ~skipped).any()
-    rows = rows.with_columns(excluded_reason=pl.coalesce(reason, _first_reason({SKIPPED: skipped & others})))
+    others = (pl.col("excluded_reason").is_null() & ~skipped).any()
+    rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", _first_reason({SKIPPED: skipped & others})))
     rows = _mark_times_out_of_line(rows)
     if rules.pauses_are_silent and pauses == NO_PAUSES:
         rows = _as_pauses(rows)
@@ -142,7 +146,9 @@ def _first_row_after(pauses: Sequence[int]) -> pl.Expr:
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     """Slow and fast rows out of line with those of a start that have no other reason."""
-    paced = add_pace(rows.select("excluded_reason", *READ), pl.col("excluded_reason").is_null()).with_row_index("at")
+    paced = add_pace(rows["excluded_reason", "mean_batch", *READ], pl.col("excluded_reason").is_null()).with_row_index(
+        "at"
+    )
     clean = paced.filter(pl.col("excluded_reason").is_null())["at", "segment", "pace"]
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
     for reason, outliers in find_outlier_times(clean) if len(clean) >= 5 else ():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
 from typing import Any
@@ -29,12 +28,13 @@ from logparse.decode.read_run import ParsedLog
 from logparse.errors import unknown_name
 from logparse.findings import Note
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 # A run of less is short: what it lost, and what is left, says nothing of a whole training.
 FEWEST_STEPS, SHORTEST_SECONDS = 20, 300.0
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Run:
     """Everything known about one run, from its text to its numbers.
 

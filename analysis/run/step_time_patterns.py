@@ -105,7 +105,7 @@ def _cause(period: int, pauses: Pauses) -> str:
 
 def _levels(rows: pl.DataFrame) -> Iterator[Note]:
     """The levels of the pace over the whole run, where they differ by much and for sure."""
-    counted = only(rows, pl.col("counted"))
+    counted = only(rows, rows["counted"])
     levels = find_levels(_pace(counted))
     if len(levels) < 2:
         yield from _mixed(rows)
@@ -129,7 +129,7 @@ def _pace(rows: pl.DataFrame) -> NDArray[np.float64]:
 def _note_on_levels(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:
     shown = [_level(counted.slice(level.begin, len(level))) for level in levels[:LEVELS_SHOWN]]
     more = [info("more_levels", n=len(levels) - LEVELS_SHOWN)] if len(levels) > LEVELS_SHOWN else []
-    steady = counted.select(middle("step_time_ms")).item()
+    steady = middle(counted["step_time_ms"])
     fields = {"levels": [*shown, *more], "apart": apart, "steady_ms": steady}
     place = counted["place"][levels[1].begin]
     # --warmup is of each start.
@@ -138,7 +138,7 @@ def _note_on_levels(counted: pl.DataFrame, levels: Sequence[Level], apart: float
 
 
 def _level(rows: pl.DataFrame) -> Note:
-    ms = rows.select(middle("step_time_ms")).item()
+    ms = middle(rows["step_time_ms"])
     return info("level_of_pace", first=rows["step"][0], last=rows["step"][-1], ms=ms)
 
 
@@ -148,7 +148,7 @@ def _mixed(rows: pl.DataFrame) -> Iterator[Note]:
     if between := two_modes(pace):
         slow = rows.filter(pl.Series(pace > between))
         fast = rows.filter(pl.Series(pace <= between))
-        ms = [part.select(middle("step_time_ms")).item() for part in (fast, slow)]
-        steady = rows.filter("counted").select(middle("step_time_ms")).item()
+        ms = [middle(part["step_time_ms"]) for part in (fast, slow)]
+        steady = middle(rows["step_time_ms"].filter(rows["counted"]))
         share = len(slow) / len(rows)
         yield warning("pace_is_mixed", fast_ms=ms[0], slow_ms=ms[1], share=share, steady_ms=steady)

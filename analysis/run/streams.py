@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
 from analysis.run.corrupt_rows import LONGEST_REST
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 # A stream has at least so many rows; streams take turns at least so often, and the steps fall as often.
 FEWEST_ROWS, FEWEST_TURNS = 3, 2

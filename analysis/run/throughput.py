@@ -7,7 +7,6 @@ TFLOP/s/p, peak utilization, MFU and HFU on every row, null where an input is un
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import polars as pl
@@ -20,6 +19,7 @@ from analysis.model.shape import ModelShape
 from analysis.run.frame_filters import known
 from analysis.run.recomputation import read_recomputation
 from logparse.context.run_context import RunContext
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -164,8 +164,8 @@ def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int
     """Steps and ms of rows whose time holds an evaluation and a save."""
     if not (pauses.saved and pauses.evaluated):
         return ()
-    held = rows.filter(pl.col("excluded_reason") == HOLDS_EVALUATION, pl.col("lost") > 0)
-    return held.filter(holds(pauses.saved) & holds(pauses.evaluated))["after", "to", "lost"].iter_rows()
+    held = (pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0)
+    return rows.filter(held & holds(pauses.saved) & holds(pauses.evaluated))["after", "to", "lost"].iter_rows()
 
 
 def _trial_begins(steps: pl.DataFrame) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
@@ -21,6 +20,7 @@ from analysis.run.unprinted_steps import MISSING_LINES
 from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import SUMMARY
 from logparse.findings import Note
+from logparse.light_dataclass import dataclass
 
 # Findings of a known device without a peak.
 WITHOUT_PEAK = ("no_peak_of_type", "number_type_unknown")

@@ -5,8 +5,6 @@ Comes in: rows marked by ``row_selection``. Goes out: the rows with a time, with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from analysis.run.baseline_step_time import with_baseline
@@ -28,6 +26,7 @@ from analysis.run.exclusion_reasons import (
 )
 from analysis.run.frame_filters import only
 from analysis.run.nan_updates import is_infinite
+from logparse.light_dataclass import dataclass
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
@@ -128,11 +127,10 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
         .then(time - (time - baseline) * _as_stall(stall))
         .otherwise(baseline)
     )
-    of_a_step = worth / pl.col("iterations")
-    return rows.with_columns(
-        time_ms=time,
-        useful=kept_steps(),
-        useful_ms=(of_a_step * kept_steps()).fill_null(0),
+    timed = rows.with_columns(time_ms=time, useful=kept_steps(), worth=worth / pl.col("iterations"))
+    of_a_step = pl.col("worth")
+    return timed.with_columns(
+        useful_ms=(of_a_step * pl.col("useful")).fill_null(0),
         # Steps that were done but whose update was not kept take the time of a step, in a slow row too.
         skipped_ms=pl.when(reason.is_in(WHOLE).fill_null(False))
         .then(0.0)

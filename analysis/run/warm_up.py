@@ -6,13 +6,13 @@ Comes in: rows that ``restarts`` has traced. Goes out: a number for each start. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.run.baseline_step_time import FEW_ROWS
 from analysis.run.frame_filters import only, starts_of
 from analysis.run.restarts import OWN
+from logparse.light_dataclass import dataclass
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows after it.
 SETTLED_WITHIN, ROWS_AFTER = 1.10, 20

@@ -8,7 +8,6 @@ times is taken for the whole run. A clock runs on through evaluation and saving;
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
 from logparse.formats._base import Covers
+from logparse.light_dataclass import dataclass
 from logparse.schema import flag_of
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"

@@ -76,6 +76,12 @@ def test_the_run_id_is_pinned():
     assert content_hash(pl.DataFrame(known | unknown)) == PINNED
 
 
+def test_identity_of_a_run_does_not_depend_on_the_order_of_its_files():
+    first, last = (pl.DataFrame(dict.fromkeys(IDENTITY, steps)) for steps in ([1, 2], [3, 4]))
+    first, last = first.with_columns(source=pl.lit("rank-0.log")), last.with_columns(source=pl.lit("rank-7.log"))
+    assert content_hash(pl.concat([first, last])) == content_hash(pl.concat([last, first])) != content_hash(first)
+
+
 def test_recording_twice_is_one_run(store, tmp_path):
     kept = record(write_run(tmp_path / "a.log", 1))
     assert [store.add(kept), store.add(kept)] == ["recorded", "known"]
