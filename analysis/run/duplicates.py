@@ -33,20 +33,23 @@ def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
     read = steps.select(*_PROCESS, *_PRINTED, "timestamp")
     own = read.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
     twice = own.filter(_same_as_before())["at"]
-    again = _with_rounds(own).filter(_of_merged_ranks() | _joined_twice())["at"]
+    rounds = _with_rounds(own)
+    ranks, again = rounds.filter(_of_merged_ranks())["at"], rounds.sort("at").filter(_joined_twice())["at"]
     nodes = _of_nodes(steps.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files)))
-    at = pl.int_range(pl.len()).is_in(pl.concat([twice, again, nodes]).implode())
+    at = pl.int_range(pl.len()).is_in(pl.concat([twice, ranks, again, nodes]).implode())
     return steps.with_columns(copied=pl.col("source").is_in(files) | at)
 
 
 def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
-    """Rows of repeated steps, numbered by ``turn``; ``ranks`` is how often nearly all steps occur."""
+    """Rows of repeated steps by process and step, each with its ``turn``; nearly all steps occur ``ranks`` times."""
     known = own.with_columns(twice=pl.col("step").is_duplicated())
     once = known.filter(~pl.col("twice")).select(*_PROCESS, times=pl.lit(1, pl.get_index_type()))
-    several = known.filter("twice").drop("twice")
+    several = known.filter("twice").drop("twice").sort(*_PROCESS, "step", maintain_order=True)
     steps = pl.concat([once, several.group_by(*_PROCESS, "step").agg(times=pl.len()).drop("step")])
     ranks = steps.group_by(_PROCESS).agg(ranks=pl.col("times").quantile(1 - NEARLY_ALL, "lower"))
-    again = several.with_columns(turn=pl.int_range(pl.len()).over(*_PROCESS, "step"))
+    first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in (*_PROCESS, "step"))
+    place = pl.int_range(pl.len())
+    again = several.with_columns(turn=place - pl.when(first).then(place).forward_fill())
     return again.join(ranks, on=_PROCESS, how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -70,7 +73,7 @@ def _of_merged_ranks() -> pl.Expr:
     time, ranks = pl.col("elapsed_time_per_iteration_ms"), pl.col("ranks")
 
     def since(name: str) -> pl.Expr:
-        return pl.col(name) - pl.col(name).shift(1).over(*_PROCESS, "step")
+        return pl.when(pl.col("turn") > 0).then(pl.col(name) - pl.col(name).shift(1))
 
     clock = since("timestamp").dt.total_milliseconds().abs() <= pl.max_horizontal(time, pl.lit(1000.0))
     # A rank that has no loss prints none.

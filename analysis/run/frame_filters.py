@@ -36,9 +36,8 @@ def in_order(rows: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def starts_of(rows: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """The rows of each ``segment``, in the order of their first rows; the frame itself where there is one alone."""
-    if rows["segment"].n_unique() == 1:
-        yield rows["segment"][0], rows
-        return
-    for (segment,), start in rows.group_by("segment", maintain_order=True):
-        yield segment, start
+    """The rows of each ``segment``, which follow each other."""
+    begin = 0
+    for n, segment in rows["segment"].rle().struct.unnest().iter_rows():
+        yield segment, rows.slice(begin, n)
+        begin += n

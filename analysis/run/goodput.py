@@ -115,14 +115,20 @@ def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
     """How often a start ended and a later one of its lineage went on, and how many of these ends were announced."""
     if len(segments) < 2:
         return 0, 0
-    again = segments.with_columns(
-        next_line=pl.col("line_number").shift(-1).over("source"),
-        goes_on=pl.col("lineage").shift(-1).eq(pl.col("lineage")),
-    ).filter(pl.col("goes_on").fill_null(value=False))
-    ends = events.filter(pl.col("kind").is_in(MEANT_TO_END)).select("source", end="line_number")
-    ended = again.join(ends, on="source", how="inner")
-    within = (pl.col("end") > pl.col("line_number")) & (pl.col("end") < pl.col("next_line")).fill_null(value=True)
-    return len(again), ended.filter(within)["segment"].n_unique()
+    goes_on = (pl.col("lineage") == pl.col("lineage").shift(-1)).fill_null(value=False)
+    next_line = pl.col("line_number").shift(-1).over("source")
+    starts = segments.select("segment", "source", "line_number", goes_on=goes_on, next_line=next_line)
+    ends = events.filter(pl.col("kind").is_in(MEANT_TO_END)).select("source", end="line_number").sort("end")
+    # The start before each end, which is no end of it if the next one begins there.
+    ended = ends.join_asof(
+        starts.sort("line_number"),
+        left_on="end",
+        right_on="line_number",
+        by="source",
+        allow_exact_matches=False,
+        check_sortedness=False,
+    ).filter("goes_on", (pl.col("end") < pl.col("next_line")).fill_null(value=True))
+    return int(starts["goes_on"].sum()), ended["segment"].n_unique()
 
 
 def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame, priced: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import polars as pl
 from analysis.run.baseline_step_time import NEIGHBOURS
 from analysis.run.changepoints import ENOUGH_ROWS, FEWEST, ROBUST, find_levels, slow_stretches
 from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
+from analysis.run.frame_filters import starts_of
 from analysis.run.restarts import STAMP_MS
 
 # A stall is slower than its neighbours by this share and by this many robust standard deviations.
@@ -44,18 +45,15 @@ def find_outlier_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]
 
 def _stretches(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of stretches longer than neighbours can show, from which the run came back to the pace before."""
-    slow_rows = []
-    for start in rows.partition_by("segment", maintain_order=True):
-        if len(start) >= ENOUGH_ROWS and _slower(start):
-            levels = find_levels(start["pace"].to_numpy())
-            slow_rows += [start.slice(level.begin, len(level)) for level in slow_stretches(levels)]
+    # In most starts too few rows for a stretch are slow at all.
+    slow = (pl.col("pace") > (1 + STALL_SHARE) * pl.col("pace").quantile(0.25)).sum()
+    able = rows.filter(((pl.len() >= ENOUGH_ROWS) & (slow >= FEWEST)).over("segment"))
+    slow_rows = [
+        start.slice(level.begin, len(level))
+        for _, start in starts_of(able)
+        for level in slow_stretches(find_levels(start["pace"].to_numpy()))
+    ]
     return pl.concat(slow_rows) if slow_rows else rows.clear()
-
-
-def _slower(start: pl.DataFrame) -> bool:
-    """Whether enough rows for a stretch are slow at all: in most starts none is."""
-    pace = start["pace"]
-    return int((pace > (1 + STALL_SHARE) * pace.quantile(0.25)).sum()) >= FEWEST  # type: ignore[operator]
 
 
 def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

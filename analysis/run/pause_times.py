@@ -69,12 +69,12 @@ class EventStamps(NamedTuple):
 
     def save_seconds(self, begin: datetime, end: datetime) -> float | None:
         """Seconds from the first line there that begins a save to the last that ends one; None where one is missing."""
-        first = next(iter(within(self.saves_begin, begin, end)), None)
-        last = max(within(self.saves_end, begin, end), default=None)
+        first = next(iter(stamps_within(self.saves_begin, begin, end)), None)
+        last = max(stamps_within(self.saves_end, begin, end), default=None)
         return None if first is None or last is None or last < first else (last - first).total_seconds()
 
 
-def within(stamps: Sequence[datetime], begin: datetime, end: datetime) -> Sequence[datetime]:
+def stamps_within(stamps: Sequence[datetime], begin: datetime, end: datetime) -> Sequence[datetime]:
     """The ordered ``stamps`` from ``begin`` to ``end``, both included."""
     return stamps[bisect_left(stamps, begin) : bisect_right(stamps, end)]
 
@@ -104,7 +104,7 @@ def after_the_last(start: Mapping[str, Any], stamps: EventStamps, pauses: Pauses
     step, stamp = start["last_step"], start["last_stamp"]
     begin = stamps.begins[bisect_right(stamps.begins, stamp) :][:1]
     bound = min((time for time in (until, *begin) if time is not None), default=datetime.max)
-    end = max(within(stamps.ends, stamp, bound), default=stamp)
+    end = max(stamps_within(stamps.ends, stamp, bound), default=stamp)
     stamped = (end - stamp).total_seconds()
     printed = sum(times.get(step, 0.0) for times in (pauses.save_seconds, pauses.evaluation_seconds))
     room = stamped if until is None else (until - stamp).total_seconds()

@@ -40,9 +40,9 @@ from analysis.run.pause_times import (
     holds,
     printed_after,
     share_out,
-    within,
+    stamps_within,
 )
-from analysis.run.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds
+from analysis.run.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds, unprinted_within
 from analysis.run.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
@@ -178,14 +178,15 @@ def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: An
     names = (START_UP, RESTARTS, UNPRINTED, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN)
     parts = dict.fromkeys(names, 0.0)
     rows, stamps, before = stamped(rows), EventStamps.of(events), None
-    between = between_lines(rows, stamps, pauses)
-    for start in outline_starts(rows).iter_rows(named=True):
+    starts, between = outline_starts(rows), between_lines(rows, stamps, pauses)
+    within = unprinted_within(rows, starts)
+    for start in starts.iter_rows(named=True):
         began = start["begin"] - timedelta(microseconds=int(start["row_ms"] * 1000))
         end = None if before is None else before["end"]
         known = min(_process_begin(stamps, start["begin"], end) or began, began)
         known = min(trial, known) if trial and before is None else known
         parts[START_UP] += (began - known).total_seconds()
-        parts[UNPRINTED] += start["unprinted_s"]
+        parts[UNPRINTED] += within[start["segment"]][1] if start["segment"] in within else 0.0
         paused = between.get(start["segment"], [])
         if before is not None:
             # The pause after a step that is done again may be that of its second time.
@@ -225,5 +226,5 @@ def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:
 def _process_begin(stamps: EventStamps, begin: datetime, after: datetime | None) -> datetime | None:
     """The earliest stamp of an event of the process whose first line has the stamp ``begin``."""
     # A stamp cut to seconds can lie before the one it follows.
-    first = next(iter(within(stamps.begins, datetime.min if after is None else after - CUT, begin)), None)
+    first = next(iter(stamps_within(stamps.begins, datetime.min if after is None else after - CUT, begin)), None)
     return first if after is None or first is None else max(first, after)

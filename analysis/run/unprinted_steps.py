@@ -27,19 +27,8 @@ SAVES = ("save starts", "save ends")
 
 
 def outline_starts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Each start of ``rows``: its first and last row, its typical times, and the steps that no line of it prints.
-
-    These are ``unprinted``, as far as stamps have room for them, and take ``unprinted_s`` seconds.
-    """
+    """Each start of ``rows``: its first and last row, and its typical times."""
     counted, time, batch = pl.col("counted"), pl.col("step_time_ms"), pl.col("global_batch_size")
-    typical = time.filter(counted).median()
-    missing = pl.col("step").diff() - pl.col("iterations")
-    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
-    room = (gap - ROW_MS).clip(0)
-    seconds = pl.min_horizontal(missing * typical, room) / 1000
-    # Stamps are cut to seconds, and steps vary a little.
-    steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
-    of_steps = {"unprinted": steps, "unprinted_s": seconds}
     return rows.group_by("segment", maintain_order=True).agg(
         pl.col("lineage").first(),
         begun_after=(pl.col("step") - pl.col("iterations")).first(),
@@ -48,10 +37,30 @@ def outline_starts(rows: pl.DataFrame) -> pl.DataFrame:
         last_step=pl.col("step").last(),
         last_stamp=pl.col("timestamp").last(),
         end=pl.col("timestamp").max(),
-        typical_ms=typical,
+        typical_ms=time.filter(counted).median(),
         last_batch_ms=time.filter(counted, batch.eq_missing(batch.filter(counted).last())).median(),
-        **{name: value.filter((missing > 0) & (typical > 0)).sum() for name, value in of_steps.items()},
     )
+
+
+def unprinted_within(rows: pl.DataFrame, starts: pl.DataFrame) -> dict[int, tuple[int, float]]:
+    """By start, the steps whose lines are missing between its rows, as far as stamps have room, and their seconds.
+
+    ``starts`` are the ``outline_starts`` of ``rows``.
+    """
+    missing = pl.col("step").diff() - pl.col("iterations")
+    gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
+    same = pl.col("segment") == pl.col("segment").shift(1)
+    before = rows.select("segment", missing=missing, room=(gap - ROW_MS).clip(0), same=same)
+    behind = before.filter("same", pl.col("missing") > 0)
+    if behind.is_empty():
+        return {}
+    missing, room, typical = pl.col("missing"), pl.col("room"), pl.col("typical_ms")
+    # Stamps are cut to seconds, and steps vary a little.
+    steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
+    seconds = pl.min_horizontal(missing * typical, room) / 1000
+    paced = behind.join(starts.filter(typical > 0).select("segment", "typical_ms"), on="segment")
+    of_start = paced.group_by("segment").agg(steps.sum().cast(pl.Int64), seconds.sum().alias("seconds"))
+    return {segment: (n, of_steps) for segment, n, of_steps in of_start.iter_rows()}
 
 
 def unprinted_seconds(before: Mapping[str, Any], begun_after: int, room: float) -> float:
@@ -68,12 +77,16 @@ def unprinted_between(rows: pl.DataFrame) -> int:
 
     Between starts they are known by the checkpoints.
     """
-    starts = outline_starts(stamped(rows))
+    rows = stamped(rows)
+    starts = outline_starts(rows)
+    found = sum(steps for steps, _ in unprinted_within(rows, starts).values())
+    if len(starts) < 2:
+        return found
     gap = (pl.col("begin") - pl.col("end").shift(1)).dt.total_microseconds() / 1e6 * 1000
     fitting = ((gap - pl.col("row_ms")) / pl.col("typical_ms").shift(1)).cast(pl.Int64, strict=False)
     steps = pl.min_horizontal(pl.col("begun_after") - pl.col("last_step").shift(1), fitting).clip(0)
     goes_on = (pl.col("lineage") == pl.col("lineage").shift(1)) & pl.col("typical_ms").shift(1).is_not_null()
-    return int(starts.select(pl.col("unprinted").sum() + steps.filter(goes_on).sum()).item())
+    return found + int(starts.select(steps.filter(goes_on).sum()).item())
 
 
 def stamped(rows: pl.DataFrame) -> pl.DataFrame:
@@ -101,6 +114,8 @@ def last_done(rows: pl.DataFrame, events: pl.DataFrame) -> int:
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
     """A warning for each start that goes on from a step that no line of the log reaches, printed or saved."""
     read = steps["segment", "lineage", "source", "line_number", "step", "iterations", "excluded_reason"]
+    if read["segment"].n_unique() < 2:
+        return
     own = only(read, OF_THE_RUN & pl.col("iterations").is_not_null())
     starts = own.group_by("segment", maintain_order=True).agg(
         pl.col("lineage", "source", "line_number").first(),
