@@ -130,12 +130,10 @@ def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
     """
     judged = [hit for hit in hits if hit.role in JUDGED]
     for before, hit in pairwise(judged):
-        if same_message(before, hit):
-            continue
-        if hit.meaning.remedy in _BEFORE_ALL:
-            yield hit.line
-        elif before.meaning.remedy == SYNTAX and hit.family in _OF_RUNNING and hit.rank == before.rank:
-            yield before.line + 1
+        first = hit.meaning.remedy in _BEFORE_ALL
+        runs = before.meaning.remedy == SYNTAX and hit.family in _OF_RUNNING and hit.rank == before.rank
+        if (first or runs) and not same_message(before, hit):
+            yield hit.line if first else before.line + 1
 
 
 def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:

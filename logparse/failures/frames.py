@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 import regex
 
+from logparse.failures.kinds import LONGEST_REMEMBERED
 from logparse.failures.prefixes import read_prefixes, writer_of
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
@@ -15,6 +17,8 @@ from logparse.masking import mask, mask_text
 
 # Lines of a traceback that are read, and lines between two of its calls or the last one and its exception, at most.
 LONGEST, NEAR = 100, 12
+# Lines that are remembered.
+MOST_REMEMBERED = 2**10
 # Lines over which one call may be wrapped.
 MOST_PARTS = 3
 # Characters of a line of code, and blanks before it and before a call of a traceback, at least.
@@ -75,7 +79,8 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     if not any(mark in text for text in texts[-LONGEST:] for mark in _OF_CALL):
         return ()
     writer = writer_of(raised)
-    own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
+    read = ((_line if len(text) <= LONGEST_REMEMBERED else _line_of)(text, writer) for text in texts[-LONGEST:])
+    own = [line for line in read if line is not None]
     lines = _with_whole_calls(own)
     calls = list(_calls_upward(lines))
     if calls and _are_mixed(lines):
@@ -103,7 +108,7 @@ class _Text:
     indented: bool
 
 
-def _line(text: str, writer: tuple[object, ...]) -> _Text | None:
+def _line_of(text: str, writer: tuple[object, ...]) -> _Text | None:
     """``text`` without its prefixes; None of another process than ``writer``."""
     line = read_prefixes(text)
     if writer_of(text, line) != writer:
@@ -112,6 +117,10 @@ def _line(text: str, writer: tuple[object, ...]) -> _Text | None:
     lead = text[: len(text) - len(bare)]
     editor = _OF_EDITOR.match(bare)
     return _Text(bare.rstrip(), editor is not None or len(lead) - len(lead.rstrip()) >= INDENT)
+
+
+# Lines are above many of the exceptions of one failure.
+_line = lru_cache(MOST_REMEMBERED)(_line_of)
 
 
 def _are_mixed(lines: Sequence[_Text]) -> bool:
@@ -142,7 +151,8 @@ def _with_whole_calls(lines: Sequence[_Text]) -> list[_Text]:
     whole: list[_Text] = []
     at = 0
     while at < len(lines):
-        n = next((n for n in range(2, MOST_PARTS + 1) if _begins(lines[at]) and _CALL.match(_joined(lines, at, n))), 1)
+        counts = range(2, MOST_PARTS + 1) if _begins(lines[at]) else ()
+        n = next((n for n in counts if _CALL.match(_joined(lines, at, n))), 1)
         whole.append(lines[at] if n == 1 else _Text(_joined(lines, at, n), True))
         at += n
     return whole

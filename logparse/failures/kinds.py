@@ -6,8 +6,8 @@ import regex
 
 from logparse.lazy_regex import lazy_regex
 
-# Kinds that are remembered.
-MOST_KINDS = 2**12
+# Kinds, and lines of at most so many characters, that are remembered.
+MOST_KINDS, LONGEST_REMEMBERED = 2**12, 2**9
 # Parts of a pattern that name a digit, or only seem to: escapes and counts, what must not follow, sets, and digits.
 _OF_DIGITS = lazy_regex(
     r"(?P<kept>\\x[0-9a-f]{2}|\\.|\{[\d,]+\})|(?P<never>\(\?<?!(?P<what>(?:\\.|[^()\\])*)\))"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from functools import lru_cache
 
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
@@ -51,8 +50,6 @@ _STAMP = lazy_regex(
 # A line of output as a notebook stores it: a JSON string whose line break is escaped; colours within it.
 _OF_NOTEBOOK = lazy_regex(r'\s*("[^\n]*\\n")\s*,?\s*')
 _COLOUR = lazy_regex(r"\x1b\[[\d;]*m")
-# Lines that are remembered, and their characters.
-MOST_REMEMBERED, LONGEST_REMEMBERED = 2**10, 2**9
 # Logs without a year are compared too; any leap year will do.
 _YEAR = 2000
 
@@ -69,10 +66,6 @@ class Line:
 
 def read_prefixes(text: str) -> Line:
     """Take the prefixes off ``text``. The rank that PyTorch prints counts before the task that Slurm prints."""
-    return _remembered_line(text) if len(text) <= LONGEST_REMEMBERED else _line_of(text)
-
-
-def _line_of(text: str) -> Line:
     at, found = 0, dict[str, str]()
     while match := _PREFIX.match(text, at):
         # The rank in front of all counts among all ranks, one after it perhaps only in its group.
@@ -80,10 +73,6 @@ def _line_of(text: str) -> Line:
         at = match.end()
     rank = found.get("rank", found.get("task"))
     return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
-
-
-# Lines near a failure are read again and again.
-_remembered_line = lru_cache(MOST_REMEMBERED)(_line_of)
 
 
 def writer_of(text: str, line: Line | None = None) -> tuple[object, ...]:

@@ -13,9 +13,8 @@ import regex
 from logparse.failures.details import detail_of, details_for
 from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
-from logparse.failures.kinds import MOST_KINDS, kind_of
+from logparse.failures.kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
 from logparse.failures.prefixes import (
-    LONGEST_REMEMBERED,
     OF_WORKER,
     Line,
     clock_of,
@@ -333,10 +332,10 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
 def _hit_on(whole: str) -> Hit | None:
     """The hit on a line, without its place: of the first part that one of its rules fits."""
     rules = rules_for(whole)
-    for part in _parts(whole, rules) if rules else ():
-        hit = _read_part(rules, part.text)
+    for text, start, after_bar in _parts(whole, rules) if rules else ():
+        hit = _read_part(rules, text)
         if hit is not None:
-            return _with_bars(hit, whole, part) if len(part.text) < len(whole) else hit
+            return _with_bars(hit, whole, start, after_bar) if len(text) < len(whole) else hit
     return None
 
 
@@ -369,7 +368,7 @@ def _places_of_marks() -> dict[str, list[int]]:
 def _rules_of_kind(kind: str) -> tuple[Signature, ...]:
     """The signatures that may fit lines of a ``kind``; none where a line of it is no hit whatever its digits are."""
     blurred = [(rule.blurred, rule) for rule in _with_marks(kind)]
-    parts = {kind, *(part.text for part in _parts(kind, [blur for blur, _ in blurred]))}
+    parts = {kind, *(text for text, _, _ in _parts(kind, [blur for blur, _ in blurred]))}
     opened = [one for part in parts if (one := _open(part)) is not None]
     texts = {text for one in opened for text in (one.line.bare, one.message, *one.message.split(r"\n"))}
     rules = tuple(rule for blur, rule in blurred if any(map(blur.search, texts)))
@@ -378,35 +377,26 @@ def _rules_of_kind(kind: str) -> tuple[Signature, ...]:
     return rules if any(_read_part(rules, part) is not None for part in parts) else ()
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A part of a line between bars, and where it begins."""
-
-    text: str
-    start: int
-    after_bar: bool
-
-
-def _parts(whole: str, rules: Collection[Signature]) -> Iterator[_Part]:
-    """The parts of a line, before, between and after bars, that hold a mark of ``rules``."""
+def _parts(whole: str, rules: Collection[Signature]) -> Iterator[tuple[str, int, bool]]:
+    """The parts of a line between bars that hold a mark of ``rules``, where each begins, and if it is after a bar."""
     ends = list(BAR_END.finditer(whole))
     starts = [0, *(end.end() for end in ends)]
     for at, (start, end) in enumerate(zip(starts, [*starts[1:], len(whole)], strict=True)):
         text = whole[start:end]
         if any(rule.may_fit(text) for rule in rules):
-            yield _Part(text, start, _is_last(ends, at))
+            yield text, start, _is_last(ends, at)
 
 
-def _with_bars(hit: Hit, whole: str, part: _Part) -> Hit:
-    """What a ``part`` of a line says, with the rank, the host and the clock that are before it."""
+def _with_bars(hit: Hit, whole: str, start: int, after_bar: bool) -> Hit:
+    """What the part of a line from ``start`` on says, with the rank, the host and the clock that are before it."""
     before = read_prefixes(_ends_of(whole))
     return replace(
         hit,
-        rank=_first_number(hit.rank, rank_before(whole, part.start), before.rank),
+        rank=_first_number(hit.rank, rank_before(whole, start), before.rank),
         local_rank=_first_number(hit.local_rank, before.local_rank),
         host=hit.host or before.host,
         clock=hit.clock if hit.clock is not None else clock_of(_ends_of(whole)),
-        after_bar=part.after_bar,
+        after_bar=after_bar,
     )
 
 
@@ -539,11 +529,10 @@ def _with_rank_of_ddp(hits: Sequence[Hit]) -> list[Hit]:
     """``hits`` in which an exception of DDP has the rank that a line below it names."""
     ranked = list(hits)
     for at, hit in enumerate(hits):
-        below = next(
-            (one for one in hits[at + 1 : at + 1 + BELOW_DDP] if one.meaning.signature == "context.grad"), None
-        )
-        if hit.meaning.signature == "ddp.unused" and hit.rank is None and below and below.line - hit.line <= BELOW_DDP:
-            ranked[at] = replace(hit, rank=below.rank)
+        if hit.meaning.signature == "ddp.unused" and hit.rank is None:
+            near = (one for one in hits[at + 1 : at + 1 + BELOW_DDP] if one.line - hit.line <= BELOW_DDP)
+            named = next((one for one in near if one.meaning.signature == "context.grad"), None)
+            ranked[at] = hit if named is None else replace(hit, rank=named.rank)
     return ranked
 
 
