@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
-import regex
 
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
 
 RANK_TIMES = pl.Schema(
     {
@@ -32,13 +32,11 @@ _KINDS |= {"forward-backward": "step"}
 # Literals without which a line has no time of a rank, but for the lines of a table below the first of them.
 _TABLES = "across ranks (ms):"
 RANK_MARKS = (_TABLES, "Rtt/Rnk: ", "Etpt/Rnk: ", "Ranks with ", "Score=", "data_time: ", *_KINDS)
-_STRAGGLER = regex.compile(r"\bM(?P<extreme>[nx])(?P<name>D?Rtt|Etpt)/Rnk: (?P<value>[\d.]+)(?:ms|TF)?/(?P<rank>\d+)")
+_STRAGGLER = lazy_regex(r"\bM(?P<extreme>[nx])(?P<name>D?Rtt|Etpt)/Rnk: (?P<value>[\d.]+)(?:ms|TF)?/(?P<rank>\d+)")
 _NAMES = {"Rtt": "compute", "DRtt": "data", "Etpt": "throughput"}
-_LISTED = regex.compile(
-    r"(?P<end>Bottom|Top) +\d+ +Ranks with (?:lowest|highest) +Etpt(?:\(TF\))?: (?P<list>[\d./, ]+)"
-)
-_PAIR = regex.compile(r"(?P<value>[\d.]+)/(?P<rank>\d+)")
-_SCORE = regex.compile(r"\bRank=(?P<rank>\d+) .*\bScore=(?P<value>[\d.]+)")
+_LISTED = lazy_regex(r"(?P<end>Bottom|Top) +\d+ +Ranks with (?:lowest|highest) +Etpt(?:\(TF\))?: (?P<list>[\d./, ]+)")
+_PAIR = lazy_regex(r"(?P<value>[\d.]+)/(?P<rank>\d+)")
+_SCORE = lazy_regex(r"\bRank=(?P<rank>\d+) .*\bScore=(?P<value>[\d.]+)")
 _TABLE = r"across ranks \(ms\):\s*$|^(?:\d+: )?\s*rank +\d+: [\d.]+\s*$|^(?:\d+: )?\s+[\w/-]+[ .]*:\s*$"
 _TABLE_RANK = r"^(?:\d+: )?\s*rank +(\d+): ([\d.]+)\s*$"
 _RANGE = (

@@ -29,16 +29,6 @@ OTHER_DATA = regex.compile(
     r"(?i)\bimages?\b|vision|yolo|\bocr|paddleocr|detection|detectron|speech|espnet|funasr|dreambooth|diffus|\bssd\b|timm"
 )
 
-each_format = pytest.mark.parametrize("fmt", all_formats(), ids=lambda f: f.name)
-each_sample = pytest.mark.parametrize(
-    ("fmt", "sample"),
-    [
-        pytest.param(fmt, sample, id=f"{fmt.name}-{number}")
-        for fmt in all_formats()
-        for number, sample in enumerate(fmt.samples, start=1)
-    ],
-)
-
 
 def decode(sample: Sample, fmt: LogFormat) -> StepLines:
     texts = sample.text.split("\n")
@@ -46,106 +36,90 @@ def decode(sample: Sample, fmt: LogFormat) -> StepLines:
     return decode_steps(lines.cast({"line_number": pl.Int64}), fmt)
 
 
-def plain(value: Any) -> Any:
-    """A cell so that NaN equals NaN and a time is text."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """The cells that have a value, so that NaN equals NaN; a time is text."""
+    cells = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+    return {k: "NaN" if isinstance(v, float) and math.isnan(v) else v for k, v in cells.items() if v is not None}
 
 
-@each_format
-def test_has_samples(fmt: LogFormat) -> None:
-    assert fmt.samples, f"{fmt.name}: add a Sample, a line as printed with the row it must become"
+# Each rule gives what a format does against it: a sentence that says what to add or mend.
 
 
-@each_sample
-def test_sample_becomes_exactly_its_row(fmt: LogFormat, sample: Sample) -> None:
-    found = decode(sample, fmt)
-    assert found.torn == 0, f"a required column is missing: {fmt.required}; correct head, pair or labels"
-    assert len(found.steps) == 1, f"{len(found.steps)} rows; one Sample is one step line (and its companions)"
-    (row,) = found.steps.drop(PLACE).to_dicts()
-    assert {name: plain(value) for name, value in row.items() if value is not None} == {
-        name: plain(value) for name, value in sample.row.items() if value is not None
-    }
+def has_samples_and_a_fixture(fmt: LogFormat) -> Iterator[str]:
+    if not fmt.samples:
+        yield "add a Sample, a line as printed with the row it must become"
+    if not any(path.is_dir() for path in (FIXTURES / fmt.name).glob("*")):
+        yield (
+            f"add fixtures/{fmt.name}/<case>/run.log, a log of 10 to 60 steps, run pytest --update-goldens "
+            "tests/logparse/test_goldens.py, and check the goldens by hand"
+        )
 
 
-@each_sample
-def test_sample_row_names_columns_of_the_schema(fmt: LogFormat, sample: Sample) -> None:
-    unknown = set(sample.row) - COLUMNS
-    assert not unknown, f"{fmt.name}: add {unknown} to DECODED_COLUMNS of logparse/schema.py, or correct the Sample"
+def samples_become_exactly_their_row(fmt: LogFormat) -> Iterator[str]:
+    for sample in fmt.samples:
+        found = decode(sample, fmt)
+        if unknown := set(sample.row) - COLUMNS:
+            yield f"add {unknown} to DECODED_COLUMNS of logparse/schema.py, or correct the Sample"
+        if found.torn:
+            yield f"a required column is missing: {fmt.required}; correct head, pair or labels"
+        if found.unread:
+            yield f"add these to labels or to ignored: {found.unread}"
+        if found.malformed:
+            yield f"give the Reading of a label a suffix, or name the word in absent: {found.malformed}"
+        rows = [plain(row) for row in found.steps.drop(PLACE).to_dicts()]
+        if rows != [plain(sample.row)]:
+            yield f"one Sample is one step line (and its companions): {rows} instead of {sample.row}"
 
 
-@each_sample
-def test_exactly_one_format_claims_the_sample(fmt: LogFormat, sample: Sample) -> None:
-    # What a library prints under the trainer stands beside the trainer's own lines, which are read. A line without a
-    # marker of a format is not looked at.
-    marked = (f for f in all_formats() if any(marker in sample.text for marker in f.marker))
-    claims = [f.name for f in marked if f.beneath <= fmt.beneath and len(decode(sample, f).steps)]
-    assert claims == [fmt.name], "make the head of one of them narrower"
+def one_format_claims_a_sample(fmt: LogFormat) -> Iterator[str]:
+    """What a library prints under the trainer stands beside the trainer's own lines, which are read."""
+    for sample in fmt.samples:
+        # A line without a marker of a format is not looked at.
+        marked = [f for f in all_formats() if any(marker in sample.text for marker in f.marker)]
+        if fmt not in marked:
+            yield f"add a literal of this line to marker: {sample.text}"
+        claims = [f.name for f in marked if f.beneath <= fmt.beneath and len(decode(sample, f).steps)]
+        if claims != [fmt.name]:
+            yield f"make the head of one of {claims} narrower: {sample.text}"
 
 
-@each_sample
-def test_sample_has_no_unread_label_and_no_malformed_value(fmt: LogFormat, sample: Sample) -> None:
-    found = decode(sample, fmt)
-    assert not found.unread, f"{fmt.name}: add these to labels or to ignored"
-    assert not found.malformed, f"{fmt.name}: give the Reading of this label a suffix, or name the word in absent"
+def a_step_line_that_was_cut_off_loses_its_last_value_only(fmt: LogFormat) -> Iterator[str]:
+    for sample in fmt.samples:
+        line = {"source": "sample", "line_number": [1], "text": sample.text.split("\n")[0]}
+        whole, cut = (decode_steps(pl.DataFrame({**line, "complete": complete}), fmt) for complete in (True, False))
+        if sum(whole.labels.values()) - sum(cut.labels.values()) > 1:
+            yield f"say in separator what ends a pair; now it is {fmt.separator!r}"
 
 
-@each_sample
-def test_marker_is_on_the_step_line(fmt: LogFormat, sample: Sample) -> None:
-    assert any(marker in sample.text for marker in fmt.marker), f"{fmt.name}: add a literal of this line to marker"
-
-
-@each_sample
-def test_a_step_line_that_was_cut_off_loses_its_last_value_only(fmt: LogFormat, sample: Sample) -> None:
-    line = {"source": "sample", "line_number": [1], "text": sample.text.split("\n")[0]}
-    whole, cut = (decode_steps(pl.DataFrame({**line, "complete": complete}), fmt) for complete in (True, False))
-    lost = sum(whole.labels.values()) - sum(cut.labels.values())
-    assert lost <= 1, f"{fmt.name}: say in separator what ends a pair; now it is {fmt.separator!r}"
-
-
-@each_format
-def test_companion_is_shown_by_a_sample(fmt: LogFormat) -> None:
+def companions_are_shown_by_a_sample(fmt: LogFormat) -> Iterator[str]:
+    beside = [text for sample in fmt.samples if "\n" in sample.text for text in sample.text.split("\n")]
     for companion in fmt.companions:
-        beside = [text for sample in fmt.samples if "\n" in sample.text for text in sample.text.split("\n")]
-        shown = any(companion.marker in text and regex.search(companion.pattern, text) for text in beside)
-        assert shown, f"{fmt.name}: add a Sample with the line of {companion.marker!r} beside its step line"
+        if not any(companion.marker in text and regex.search(companion.pattern, text) for text in beside):
+            yield f"add a Sample with the line of {companion.marker!r} beside its step line"
 
 
-@each_format
-def test_no_label_is_both_read_and_ignored(fmt: LogFormat) -> None:
+def names_exist(fmt: LogFormat) -> Iterator[str]:
     """By name; an ignored pattern may be wider than a label, because a label that is read is not ignored."""
-    both = set(fmt.labels) & fmt.ignored
-    assert not both, f"{fmt.name}: take these out of labels or out of ignored"
-
-
-@each_format
-def test_columns_exist(fmt: LogFormat) -> None:
+    if both := set(fmt.labels) & fmt.ignored:
+        yield f"take these out of labels or out of ignored: {both}"
+    if unknown := fmt.tail - set(fmt.labels):
+        yield f"add these to labels, or take them out of tail: {unknown}"
     patterns = [fmt.head, *(companion.pattern for companion in fmt.companions)]
     groups = {name for pattern in patterns for name in regex.compile(pattern).groupindex}
+    columns = {reading.column for reading in fmt.labels.values()} | groups | set(fmt.required)
     # A part of a step is numbered, and no column.
-    unknown = ({reading.column for reading in fmt.labels.values()} | groups | set(fmt.required)) - {"part"} - COLUMNS
-    assert not unknown, f"{fmt.name}: add these to DECODED_COLUMNS of logparse/schema.py, or correct the name"
+    if unknown := columns - {"part"} - COLUMNS:
+        yield f"add these to DECODED_COLUMNS of logparse/schema.py, or correct the name: {unknown}"
+    if unknown := {rule.quantity for rule in (*fmt.names, *fmt.choices)} - set(QUANTITY):
+        yield f"add these to QUANTITIES of logparse/schema.py, or correct the name: {unknown}"
 
 
-@each_format
-def test_labels_without_a_separator_are_read(fmt: LogFormat) -> None:
-    assert fmt.tail <= set(fmt.labels), f"{fmt.name}: add these to labels, or take them out of tail"
-
-
-@each_format
-def test_quantities_exist(fmt: LogFormat) -> None:
-    unknown = {rule.quantity for rule in (*fmt.names, *fmt.choices)} - set(QUANTITY)
-    assert not unknown, f"{fmt.name}: add these to QUANTITIES of logparse/schema.py, or correct the name"
-
-
-@each_format
-def test_settings_have_a_block_or_a_sentence(fmt: LogFormat) -> None:
+def settings_have_a_block_or_a_sentence(fmt: LogFormat) -> Iterator[str]:
     """A setting of a kind that nothing reads is a rule that never applies."""
     kinds = {part.kind for part in (*fmt.blocks, *fmt.sentences)}
     asked = {name.setting for name in fmt.names} | {key for rule in (*fmt.names, *fmt.choices) for key in rule.when}
-    unknown = {setting for setting in asked if setting.split(":")[0] not in kinds}
-    assert not unknown, f"{fmt.name}: add a Block or a SettingSentence of that kind, or take the rule out"
+    if unknown := {setting for setting in asked if setting.split(":")[0] not in kinds}:
+        yield f"add a Block or a SettingSentence of that kind, or take the rule out: {unknown}"
 
 
 def step_patterns(fmt: LogFormat) -> Iterator[str]:
@@ -163,48 +137,53 @@ def setting_patterns(fmt: LogFormat) -> Iterator[str]:
     yield from (pattern for rule in (*fmt.names, *fmt.choices) for pattern in rule.when.values())
 
 
-@each_format
-def test_patterns_compile(fmt: LogFormat) -> None:
+def patterns_compile(fmt: LogFormat) -> Iterator[str]:
     for pattern in step_patterns(fmt):
         try:
             pl.Series(["text"]).str.contains(pattern, strict=True)
         except pl.exceptions.ComputeError as error:
-            pytest.fail(f"{fmt.name}: polars cannot read {pattern!r} (it has no look-around): {error}")
+            yield f"polars cannot read {pattern!r} (it has no look-around): {error}"
     for pattern in setting_patterns(fmt):
         regex.compile(pattern)
 
 
-@each_format
-def test_patterns_have_the_groups_their_reader_needs(fmt: LogFormat) -> None:
-    if fmt.pair:
-        assert regex.compile(fmt.pair).groups >= 2, f"{fmt.name}: pair needs two groups, label and value"
+def patterns_have_the_groups_their_reader_needs(fmt: LogFormat) -> Iterator[str]:
+    if fmt.pair and regex.compile(fmt.pair).groups < 2:
+        yield "pair needs two groups, label and value"
     for block in fmt.blocks:
-        assert regex.compile(block.entry).groups == 2, f"{fmt.name}: entry of {block.kind!r} needs name and value"
+        if regex.compile(block.entry).groups != 2:
+            yield f"entry of {block.kind!r} needs name and value"
     for sentence in fmt.sentences:
-        assert regex.compile(sentence.pattern).groupindex, f"{fmt.name}: name the group in {sentence.pattern!r}"
+        if not regex.compile(sentence.pattern).groupindex:
+            yield f"name the group in {sentence.pattern!r}"
 
 
-@each_format
-def test_says_what_a_sample_is_unless_it_is_text(fmt: LogFormat) -> None:
+def says_what_a_sample_is_unless_it_is_text(fmt: LogFormat) -> Iterator[str]:
     """Trainers of images and speech have no tokens; one of several kinds of data has a choice."""
     about = f"{fmt.title} {fmt.framework} {sys.modules[module_of(fmt)].__doc__}"
     of_text = {"mindspeed-mm-ocr"}  # its samples have tokens
     if OTHER_DATA.search(about) and fmt.name not in of_text:
         chosen = {choice.value for choice in fmt.choices if choice.quantity == "training_data"}
-        assert {fmt.trains_on, *chosen} & {"images", "speech"}, f"{fmt.name}: set trains_on, or add a choice"
+        if not {fmt.trains_on, *chosen} & {"images", "speech"}:
+            yield "set trains_on, or add a choice"
 
 
 def module_of(fmt: LogFormat) -> str:
     return next(name for name, module in sys.modules.items() if getattr(module, "FORMAT", None) is fmt)
 
 
-@each_format
-def test_has_a_fixture(fmt: LogFormat) -> None:
-    cases = [p for p in (FIXTURES / fmt.name).glob("*") if p.is_dir()]
-    assert cases, (
-        f"add fixtures/{fmt.name}/<case>/run.log, a log of 10 to 60 steps, run pytest --update-goldens "
-        "tests/logparse/test_goldens.py, and check the goldens by hand"
-    )
+CONTRACT = (
+    *(has_samples_and_a_fixture, samples_become_exactly_their_row, one_format_claims_a_sample),
+    *(a_step_line_that_was_cut_off_loses_its_last_value_only, companions_are_shown_by_a_sample, names_exist),
+    *(settings_have_a_block_or_a_sentence, patterns_compile, patterns_have_the_groups_their_reader_needs),
+    says_what_a_sample_is_unless_it_is_text,
+)
+
+
+@pytest.mark.parametrize("fmt", all_formats(), ids=lambda fmt: fmt.name)
+def test_a_format_keeps_the_contract(fmt: LogFormat) -> None:
+    broken = [f"{rule.__name__}: {what}" for rule in CONTRACT for what in rule(fmt)]
+    assert not broken, "\n".join([fmt.name, *broken])
 
 
 def test_names_differ() -> None:
@@ -248,13 +227,14 @@ def test_a_new_module_is_a_new_format() -> None:
     assert "unheard-of" in names
     assert "draft" not in names
     fmt = find_format("unheard-of")
-    test_sample_becomes_exactly_its_row(fmt, fmt.samples[0])
-    test_exactly_one_format_claims_the_sample(fmt, fmt.samples[0])
-    test_a_step_line_that_was_cut_off_loses_its_last_value_only(fmt, fmt.samples[0])
-    with pytest.raises(AssertionError, match="say in separator what ends a pair"):
-        test_a_step_line_that_was_cut_off_loses_its_last_value_only(replace(fmt, separator=r"\|"), fmt.samples[0])
-    with pytest.raises(AssertionError, match=r"add fixtures/unheard-of/<case>/run\.log"):
-        test_has_a_fixture(fmt)
+    assert [what.split(",")[0] for rule in CONTRACT for what in rule(fmt)] == ["add fixtures/unheard-of/<case>/run.log"]
+    unseparated = replace(fmt, separator=r"\|")
+    (said,) = a_step_line_that_was_cut_off_loses_its_last_value_only(unseparated)
+    assert said.startswith("say in separator what ends a pair")
+    wrong = replace(fmt, marker=("turn=",), samples=(replace(fmt.samples[0], row={"step": 4}),))
+    (misread,), (unmarked,) = samples_become_exactly_their_row(wrong), one_format_claims_a_sample(wrong)
+    assert misread.startswith("one Sample is one step line")
+    assert unmarked.startswith("add a literal of this line to marker")
 
 
 def test_the_new_module_is_gone_again() -> None:

@@ -13,7 +13,7 @@ from logparse.decode.line_template import LONGEST, kind_of
 from logparse.decode.records import find_records
 from logparse.decode.settings import BlockReader, matches, settings_of_block
 from logparse.decode.step_lines import decode_steps
-from logparse.decode.versions import MARKERS, versions_of
+from logparse.decode.versions import MARKERS, SPELLINGS, first_matches
 from logparse.errors import InputError
 from logparse.failures.scan import find_hits
 from logparse.failures.trainers import FileEnds, find_trainer
@@ -24,6 +24,8 @@ from logparse.inputs.blocks import TextBlock
 from logparse.masking import mask_setting
 
 LONG = 2**16
+# A quarter in `make test`; each pattern that costs the square of the length is far above its limit there too.
+SIZES = pytest.mark.parametrize("size", [2**14, pytest.param(LONG, marks=pytest.mark.sweep)])
 # What patterns look for, again and again: words, numbers, the signs of pairs and lists, beginnings without an end.
 PARTS = (
     "x",
@@ -50,7 +52,12 @@ PARTS = (
 MOST_SECONDS = 10.0
 
 
-def hostile(size: int = LONG) -> Iterable[str]:
+def limit(size: int) -> float:
+    """The most seconds for lines of ``size``."""
+    return MOST_SECONDS * size / LONG
+
+
+def hostile(size: int) -> Iterable[str]:
     return ((part * size)[:size] for part in PARTS)
 
 
@@ -68,49 +75,66 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
-def around(marker: str) -> Iterable[str]:
-    return (text for long in hostile() for text in (marker + long, long + marker))
+def around(marker: str, size: int) -> Iterable[str]:
+    return (text for long in hostile(size) for text in (marker + long, long + marker))
 
 
-@pytest.mark.parametrize("fmt", all_formats(), ids=lambda fmt: fmt.name)
-def test_step_lines_and_records(fmt: LogFormat):
+@SIZES
+def test_formats(size: int):
+    slow = {}
+    for fmt in all_formats():
+        for what, work in {"steps": decode_all, "records": find_all, "settings": read_settings}.items():
+            if (took := seconds(lambda work=work, fmt=fmt: work(fmt, size))) > limit(size):
+                slow[fmt.name, what] = took
+    assert slow == {}
+
+
+def decode_all(fmt: LogFormat, size: int) -> None:
     sample = fmt.samples[0].text.split("\n")[0]
     half = len(sample) // 2
     steps = [
-        text for long in hostile() for text in (sample + long, long + sample, sample[:half] + long + sample[half:])
+        text for long in hostile(size) for text in (sample + long, long + sample, sample[:half] + long + sample[half:])
     ]
-    assert seconds(lambda: decode_steps(frame([*around(fmt.marker[0]), *steps]), fmt)) < MOST_SECONDS
+    decode_steps(frame([*around(fmt.marker[0], size), *steps]), fmt)
+
+
+def find_all(fmt: LogFormat, size: int) -> None:
     markers = {record.marker for record in fmt.records}
-    lines = frame(text for marker in markers for text in around(marker))
-    assert seconds(lambda: find_records(lines, [fmt])) < MOST_SECONDS
+    find_records(frame(text for marker in markers for text in around(marker, size)), [fmt])
 
 
-@pytest.mark.parametrize("fmt", all_formats(), ids=lambda fmt: fmt.name)
-def test_settings(fmt: LogFormat):
-    def read() -> None:
-        for sentence in fmt.sentences:
-            list(matches(frame(around(sentence.marker)), sentence))
-        for kind in fmt.blocks:
-            text = block(kind.marker, *around(kind.marker))
-            reader = BlockReader([kind])
-            reader.read(text, text.lines)
-            list(settings_of_block(kind, (("run.log", 1, n, long) for n, long in enumerate(hostile(), 2))))
-
-    assert seconds(read) < MOST_SECONDS
+def read_settings(fmt: LogFormat, size: int) -> None:
+    for sentence in fmt.sentences:
+        list(matches((("run.log", n, text) for n, text in enumerate(around(sentence.marker, size), 1)), sentence))
+    for kind in fmt.blocks:
+        text = block(kind.marker, *around(kind.marker, size))
+        reader = BlockReader([kind])
+        reader.read(text, text.lines)
+        list(settings_of_block(kind, (("run.log", 1, n, long) for n, long in enumerate(hostile(size), 2))))
 
 
-@pytest.mark.parametrize("text", list(hostile()), ids=PARTS)
-def test_unknown_log(text: str):
+@SIZES
+def test_unknown_log(size: int):
+    slow = {}
+    for part, text in zip(PARTS, hostile(size), strict=True):
+        for what, work in works(text).items():
+            if (took := seconds(work)) > limit(size) / 5:
+                slow[part, what] = took
+    assert slow == {}
+
+
+def works(text: str) -> dict[str, Callable[[], object]]:
     ends = FileEnds([block(text)], [block(f"{text} RuntimeError: x", f"RuntimeError: {text}", text)])
-    work = {
+    return {
         "label": lambda: _LABEL.findall(text),
         "trainer": lambda: find_trainer(ends, all_formats()),
         "errors": lambda: [find_hits(tail) for tail in ends.tails],
-        "versions": lambda: versions_of(frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)])),
+        "versions": lambda: first_matches(
+            frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)]), SPELLINGS
+        ),
         "kind": lambda: kind_of(text[:LONGEST]),
         "mask": lambda: (mask_setting("a", text), mask_setting(text, "x"), mask_setting("token", text)),
     }
-    assert {name: took for name, each in work.items() if (took := seconds(each)) > MOST_SECONDS / 5} == {}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +175,8 @@ def users_format(folder: Path, pair: str = r"(\w+) ([^|]*?)\s*\|", ignored: str 
 
 
 @pytest.mark.parametrize("ignored", ["(a|a)+$", "(a|aa)+$"])
-def test_slow_pattern_of_a_user_is_stopped_with_its_name(tmp_path, ignored):
+def test_slow_pattern_of_a_user_is_stopped_with_its_name(tmp_path, monkeypatch, ignored):
+    monkeypatch.setattr("logparse.decode.step_lines.SECONDS", 0.1)
     lines = frame([f"step 1 | time 10 ms | {'a' * 60}b 3 |"])
     with pytest.raises(InputError, match="'mine' takes more than"):
         decode_steps(lines, users_format(tmp_path, ignored=ignored))
@@ -160,7 +185,7 @@ def test_slow_pattern_of_a_user_is_stopped_with_its_name(tmp_path, ignored):
 @pytest.mark.parametrize("pair", [r"((?:a+)+) (\d+)\|", r"(.*) (.*)\|", r"(.*?) (.*?)zzz"])
 def test_nested_repeats_of_a_user_cost_no_more_than_others(tmp_path, pair):
     fmt = users_format(tmp_path, pair=pair)
-    lines = frame(f"step 1 | time 10 ms | {long}" for long in hostile())
+    lines = frame(f"step 1 | time 10 ms | {long}" for long in hostile(LONG))
     assert seconds(lambda: decode_steps(lines, fmt)) < MOST_SECONDS
 
 

@@ -396,7 +396,7 @@ DOCUMENTS = (
 @pytest.mark.parametrize("arguments", DOCUMENTS, ids=" ".join)
 def test_documents_are_the_same_in_every_language(folder, arguments):
     """Byte for byte: programs go by them on every machine."""
-    ways = ({}, {"LC_ALL": "zh_CN.UTF-8"}, {"LANG": "zh_CN.UTF-8"})
+    ways = ({}, {"LC_ALL": "zh_CN.UTF-8"})
     found = [run_logparse(*arguments, "--json", cwd=folder, **environment) for environment in ways]
     found.append(run_logparse(*arguments, "--json", "--lang", "zh", cwd=folder))
     assert found[0].returncode == 0

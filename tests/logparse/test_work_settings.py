@@ -7,6 +7,7 @@ from helpers import ROOT, megatron_log
 from work_settings import HARMLESS, KINDS, TOPICS, VERSIONS, null_names, read_names, unhandled
 
 from analysis.run.build import analyze_logs
+from analysis.run.load import load
 from analysis.run.options import RunOptions
 from logparse.formats import find_format
 
@@ -15,11 +16,12 @@ PRINTED = {name for version in VERSIONS for name in version["arguments"]}
 NULL = {name: null_names(find_format(name), kind) for name, kind in KINDS.items()}
 
 
-@pytest.mark.parametrize("version", VERSIONS, ids=lambda one: f"{one['framework']} {one['version']}")
-def test_every_name_of_a_version_is_handled(version):
-    assert unhandled(version) == []
-    assert set(version["arguments"]) <= set(NAMED)
-    assert len(version["arguments"]) == len(set(version["arguments"]))
+def test_every_name_of_a_version_is_handled():
+    for version in VERSIONS:
+        title = f"{version['framework']} {version['version']}"
+        assert (title, unhandled(version)) == (title, [])
+        assert set(version["arguments"]) <= set(NAMED), title
+        assert len(version["arguments"]) == len(set(version["arguments"])), title
 
 
 def test_an_unknown_name_would_be_found():
@@ -75,34 +77,37 @@ def analyzed(tmp_path, **settings):
     return analyze_logs([str(tmp_path / "run.log")], RunOptions(hw="910b3"))
 
 
-@pytest.mark.parametrize(("name", "value"), SWITCHED_ON.items())
-def test_mfu_is_null_where_it_is_on(name, value, tmp_path):
-    run = analyzed(tmp_path, **{name: value})
-    assert run.context.get("uncounted") == name
-    assert run.mfu is None
-    assert [note.fields["layers"] for note in run.notes if note.code == "mfu_not_counted"] == [name]
+def context_of(tmp_path, text):
+    (tmp_path / "run.log").write_text(text, encoding="utf-8")
+    return load([str(tmp_path / "run.log")], RunOptions()).context
 
 
-@pytest.mark.parametrize("value", OFF)
-def test_mfu_is_known_where_all_are_off(value, tmp_path):
-    run = analyzed(
-        tmp_path,
-        **dict.fromkeys(
-            set(SWITCHED_ON)
-            - {
-                "intermediate_size",
-                "sink_sliding_window",
-                "ict_head_size",
-                "num_experts_switch",
-                "export_kd_teacher_load",
-                "lfm_layer_types",
-                "mtp_hybrid_override_pattern",
-                "train_impl",
-            },
-            value,
-        ),
-    )
-    assert run.mfu is not None
+def uncounted(tmp_path, **settings):
+    return context_of(tmp_path, megatron_log(**settings)).get("uncounted")
+
+
+def test_what_is_on_is_not_counted(tmp_path):
+    assert {name: uncounted(tmp_path, **{name: value}) for name, value in SWITCHED_ON.items()} == {
+        name: name for name in SWITCHED_ON
+    }
+
+
+def test_mfu_is_null_where_something_is_not_counted(tmp_path):
+    run = analyzed(tmp_path, mlp_type="residual")
+    assert (run.mfu, run.hfu) == (None, None)
+    assert [note.fields["layers"] for note in run.notes if note.code == "mfu_not_counted"] == ["mlp_type"]
+
+
+# Of these another value, or the name alone, says that they are on.
+NEVER_OFF = {
+    *("intermediate_size", "sink_sliding_window", "ict_head_size", "num_experts_switch", "export_kd_teacher_load"),
+    *("lfm_layer_types", "mtp_hybrid_override_pattern", "train_impl"),
+}
+
+
+def test_all_is_counted_where_all_are_off(tmp_path):
+    names = set(SWITCHED_ON) - NEVER_OFF
+    assert {value: uncounted(tmp_path, **dict.fromkeys(names, value)) for value in OFF} == dict.fromkeys(OFF)
 
 
 def test_mfu_is_known_of_the_values_that_dumps_print(tmp_path):
@@ -120,23 +125,23 @@ def test_mfu_is_known_of_the_values_that_dumps_print(tmp_path):
     ],
 )
 def test_packing_is_read(settings, tmp_path):
-    assert analyzed(tmp_path, **settings).context.get("packed_documents") is True
+    assert context_of(tmp_path, megatron_log(**settings)).get("packed_documents") is True
 
 
 def test_a_reset_mask_of_megatron_is_no_packing(tmp_path):
-    assert analyzed(tmp_path, reset_attention_mask="True").context.get("packed_documents") is None
+    assert context_of(tmp_path, megatron_log(reset_attention_mask="True")).get("packed_documents") is None
 
 
 def test_state_spaces_without_their_sizes_are_not_counted(tmp_path):
     spec = "['megatron.core.models.mamba.mamba_layer_specs', 'mamba_stack_spec']"
     old = {"spec": spec, "standalone_embedding_stage": "False", "hybrid_attention_ratio": "0.0"}
-    assert analyzed(tmp_path, **old).context.get("uncounted") == "spec"
-    assert analyzed(tmp_path, **old | {"spec": "None"}).context.get("uncounted") is None
+    assert uncounted(tmp_path, **old) == "spec"
+    assert uncounted(tmp_path, **old | {"spec": "None"}) is None
 
 
 def test_key_value_heads_of_gpt_neox_are_read(tmp_path):
-    run = analyzed(tmp_path, num_query_groups="None", group_query_attention="None", num_kv_heads="8")
-    assert run.context.get("num_query_groups") == 8
+    log = megatron_log(num_query_groups="None", group_query_attention="None", num_kv_heads="8")
+    assert context_of(tmp_path, log).get("num_query_groups") == 8
 
 
 EXPERTS = {"num_experts": "8", "moe_router_topk": "2", "moe_token_drop_policy": "probs"}
@@ -157,9 +162,7 @@ OF_DEEPSPEED = {"num_experts": "[8]", "topk": "1", "moe_train_capacity_factor": 
     ],
 )
 def test_tokens_that_experts_drop_are_not_counted(settings, name, tmp_path):
-    run = analyzed(tmp_path, **settings)
-    assert run.context.get("uncounted") == name
-    assert name is None or (run.mfu, run.hfu) == (None, None)
+    assert uncounted(tmp_path, **settings) == name
 
 
 MAXTEXT = {
@@ -192,13 +195,13 @@ def uncounted_of_maxtext(tmp_path, settings):
     lines += [
         f"completed step: {n}, seconds: 2.1, TFLOP/s/device: 80.1, Tokens/s/device: 970, loss: 2" for n in range(4)
     ]
-    (tmp_path / "run.log").write_text("\n".join(lines) + "\n")
-    return analyze_logs([str(tmp_path / "run.log")], RunOptions()).context.get("uncounted")
+    return context_of(tmp_path, "\n".join(lines) + "\n").get("uncounted")
 
 
-@pytest.mark.parametrize(("name", "value"), MAXTEXT.items())
-def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(name, value, tmp_path):
-    assert uncounted_of_maxtext(tmp_path, MAXTEXT_OFF | {name: value}) == name
+def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(tmp_path):
+    assert {n: uncounted_of_maxtext(tmp_path, MAXTEXT_OFF | {n: value}) for n, value in MAXTEXT.items()} == {
+        name: name for name in MAXTEXT
+    }
 
 
 @pytest.mark.parametrize(
@@ -243,8 +246,7 @@ def test_full_attention_of_transformers_is_counted(tmp_path):
 
 def uncounted_of_layers(tmp_path, layers):
     steps = (ROOT / "fixtures/hf-trainer/v5-no-bar/run.log").read_text(encoding="utf-8")
-    (tmp_path / "run.log").write_text(config_of(layers) + steps, encoding="utf-8")
-    context = analyze_logs([str(tmp_path / "run.log")], RunOptions()).context
+    context = context_of(tmp_path, config_of(layers) + steps)
     assert context.get("num_layers") == 24
     assert context.get("vocab_size") == 201088
     return context.get("uncounted")

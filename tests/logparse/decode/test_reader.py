@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from fixture_runs import FIXTURES, name_of
 from helpers import arguments_dump, few, megatron_line
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +17,14 @@ from logparse.decode.fast_path import Templates
 from logparse.decode.merge_formats import may_complete
 from logparse.decode.reader import Contents, read_sources
 from logparse.decode.records import join_records
-from logparse.decode.settings import settings_frame
+from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import StepLines, decode_steps
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock, read_blocks
 from logparse.inputs.sources import Source
 
-FOLDERS = sorted({path.parent for path in Path(__file__).parents[3].glob("fixtures/*/*/*.log")})
+FOLDERS = sorted({path.parent for path in FIXTURES.glob("*/*/*.log")})
 # The first of each format, and all of several files.
 FIRST = dict.fromkeys(folder.parent for folder in FOLDERS)
 CASES = [folder for folder in FOLDERS if FIRST.pop(folder.parent, 0) is None or len([*folder.glob("*.log")]) > 1]
@@ -50,14 +51,28 @@ def everything(contents: Contents) -> dict[str, object]:
             found.steps.select("source", "line_number", "step").rows(),
             repr(found.steps.rows()),
             time_breakdown,
-            settings_frame(contents.sentences, contents.inside, fmt).rows(),
+            next(settings_frames(contents.sentences, contents.inside, [fmt])).rows(),
         )
     fmt, found = best_of(contents)
     records = join_records(contents.records, found.steps, fmt)
     return said | {name: repr(frame.rows()) for name, frame in records.items()}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def parts_of(case: Path) -> tuple[object, ...]:
+    """The kinds of lines that the format of a case reads, each of which blocks can cut; and whether it has files."""
+    fmt = find_format(case.parent.name)
+    parts = (fmt.companions, fmt.pair_lines, fmt.blocks, fmt.sentences, fmt.records, fmt.beneath)
+    return (*map(bool, parts), len([*case.glob("*.log")]) > 1)
+
+
+# One of each kind is read in `make test`.
+OF_EACH_KIND = {parts_of(case): case for case in reversed(CASES)}.values()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=name_of(case), marks=() if case in OF_EACH_KIND else pytest.mark.sweep) for case in CASES],
+)
 def test_any_size_of_blocks_says_the_same(case, monkeypatch):
     """Words of interest are looked for as literals in a small log; in the blocks of a large one first by parts."""
     paths = sorted(case.glob("*.log"))
@@ -139,7 +154,7 @@ def test_a_format_that_comes_later_and_has_more_lines_is_read_whole(tmp_path):
     found = {fmt.name: steps.steps for fmt, steps in contents.steps}
     assert (len(found["megatron"]), len(found["mindformers"])) == (1, 40)
     assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
-    settings = settings_frame(contents.sentences, contents.inside, find_format("mindformers"))
+    settings = next(settings_frames(contents.sentences, contents.inside, [find_format("mindformers")]))
     assert settings.select("name", "value").rows() == [("world_size", "16")]
 
 

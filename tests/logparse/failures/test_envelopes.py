@@ -35,18 +35,19 @@ ENVELOPES = {
 }
 
 
-@pytest.mark.parametrize("envelope", ENVELOPES.values(), ids=ENVELOPES)
-def test_the_ending_is_that_of_the_lines_alone(tmp_path, envelope):
+def test_the_ending_is_that_of_the_lines_alone(tmp_path):
     """Read the same log with and without what a tool put around its lines."""
-    endings = []
-    for name, lines in (("bare", LOG), ("inside", [envelope(line) for line in LOG])):
-        path = tmp_path / f"{name}.log"
-        path.write_text("\n".join(lines) + "\n")
-        endings.append(diagnose_run([str(path)]))
-    bare, inside = endings
-    assert (inside.family, inside.line, inside.rank, inside.frames) == ("exception", 7, 3, bare.frames)
-    assert inside.text.endswith(LOG[-1])
-    assert len(inside.frames) == 2
+    path = tmp_path / "run.log"
+    endings = {}
+    for name, envelope in {"bare": str, **ENVELOPES}.items():
+        path.write_text("\n".join(map(envelope, LOG)) + "\n")
+        endings[name] = diagnose_run([str(path)])
+    frames = endings["bare"].frames
+    assert len(frames) == 2
+    assert {name: (one.family, one.line, one.rank, one.frames) for name, one in endings.items()} == dict.fromkeys(
+        endings, ("exception", 7, 3, frames)
+    )
+    assert [name for name, one in endings.items() if not one.text.endswith(LOG[-1])] == []
 
 
 @pytest.mark.parametrize(

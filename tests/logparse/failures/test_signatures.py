@@ -1,5 +1,7 @@
 """Every signature reads its samples, and no other signature reads them first."""
 
+import itertools
+
 import pytest
 from helpers import megatron_line
 
@@ -12,6 +14,7 @@ from logparse.language import LANGUAGES
 SAMPLES = [(signature, sample) for signature in signatures() for sample in signature.sample]
 # Roles of lines of which no hit is made.
 UNSEEN = ("advice",)
+BARS = ("  2%|▏   | 13/620 [01:07<50:20,  4.98s/it]", "13it [00:10, 1.2it/s]", "reading\r")
 ROOTS = [(signature, sample) for signature, sample in SAMPLES if signature.role in ("root", "explains")]
 
 
@@ -26,23 +29,23 @@ def test_each_has_an_id_of_its_own_and_a_known_role():
     assert all(signature.sample and (signature.marks or signature.find) for signature in signatures())
 
 
-@pytest.mark.parametrize(("signature", "sample"), SAMPLES, ids=[f"{s.id}-{n}" for n, (s, _) in enumerate(SAMPLES)])
-def test_a_sample_is_read_by_its_signature(signature, sample):
-    expected = [] if signature.role in UNSEEN else [signature.id]
-    assert [hit.meaning.signature for hit in hits(f"{sample}\n")] == expected
+@pytest.mark.parametrize("heads", [("",), BARS], ids=["alone", "after a bar without a newline"])
+def test_samples_are_read_by_their_signature(heads):
+    wrong = {}
+    for (signature, sample), head in zip(SAMPLES, itertools.cycle(heads), strict=False):
+        found = [hit.meaning.signature for hit in hits(f"{head}{sample}\n")]
+        if found != ([] if signature.role in UNSEEN else [signature.id]):
+            wrong[head + sample] = (signature.id, found)
+    assert wrong == {}
 
 
-@pytest.mark.parametrize(("signature", "sample"), ROOTS, ids=[f"{s.id}-{n}" for n, (s, _) in enumerate(ROOTS)])
-def test_a_rank_in_front_of_a_sample_is_found(signature, sample):
-    (hit,) = hits(f"[rank7]: {sample}\n")
-    assert (hit.meaning.signature, hit.rank) == (signature.id, 7)
-
-
-@pytest.mark.parametrize("head", ["  2%|▏   | 13/620 [01:07<50:20,  4.98s/it]", "13it [00:10, 1.2it/s]", "reading\r"])
-@pytest.mark.parametrize(("signature", "sample"), SAMPLES, ids=[f"{s.id}-{n}" for n, (s, _) in enumerate(SAMPLES)])
-def test_a_sample_is_read_after_a_bar_without_a_newline(signature, sample, head):
-    expected = [] if signature.role in UNSEEN else [signature.id]
-    assert [hit.meaning.signature for hit in hits(f"{head}{sample}\n")] == expected
+def test_a_rank_in_front_of_a_sample_is_found():
+    wrong = {}
+    for signature, sample in ROOTS:
+        found = [(hit.meaning.signature, hit.rank) for hit in hits(f"[rank7]: {sample}\n")]
+        if found != [(signature.id, 7)]:
+            wrong[sample] = (signature.id, found)
+    assert wrong == {}
 
 
 def test_an_error_on_a_bar_has_the_rank_before_it_and_is_quoted_without_the_bar():
