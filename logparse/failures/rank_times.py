@@ -106,7 +106,7 @@ def _tables(block: TextBlock) -> pl.DataFrame:
 def _ranges(marked: pl.DataFrame) -> pl.DataFrame:
     """Megatron's timers with the smallest and the largest of all ranks, which no line names."""
     groups = pl.col("text").str.extract_groups(_RANGE).struct.rename_fields(["name", "min", "max"])
-    lines = _matching(marked, _RANGE).with_columns(groups.struct.unnest(), interval=pl.col("line_number"))
+    lines = _matching(marked, _RANGE).with_columns(groups=groups, interval="line_number").unnest("groups")
     kind = pl.col("name").replace_strict(_KINDS, default=None, return_dtype=pl.String)
     whole = lines.with_columns(kind=kind, rank=pl.lit(None, pl.Int64))
     both = [
