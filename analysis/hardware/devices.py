@@ -140,6 +140,7 @@ def find_device(name: str) -> Device:
     return device
 
 
+@cache
 def known_name(printed: str) -> str | None:
     """The name of a device in what a log prints: the whole, or without its memory and its form; None if unknown."""
     words = printed.strip().split()

@@ -15,7 +15,7 @@ from logparse.decode.block_contents import BlockContents, Wanted, any_of, find_i
 from logparse.decode.fast_path import Templates
 from logparse.decode.marker_fragments import Sieve
 from logparse.decode.merge_formats import may_complete
-from logparse.failures.rank_times import find_rank_times
+from logparse.failures.rank_times import RANK_MARKS, find_rank_times
 from logparse.failures.scan import find_hits
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
@@ -28,8 +28,8 @@ class LineSearch(Wanted):
 
     @cached_property
     def sieve(self) -> Sieve:
-        """The filter that keeps lines that may hold a marker."""
-        return Sieve(self.markers)
+        """The filter that keeps lines that may hold a marker, also one of times of ranks."""
+        return Sieve((*self.markers, *RANK_MARKS))
 
     def narrowed(self, shown: Iterable[LogFormat]) -> LineSearch:
         """The same search for no more than the step lines of formats other than those ``shown``.
@@ -55,7 +55,12 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
 
     Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
     """
-    marked, hits, times = _marked(block, search), find_hits(block), find_rank_times(block)
+    lines = _candidates(block, search)
+    size = size_of(lines)
+    marked = lines.filter(any_of(search.markers, pl.col("text"), size)) if size else lines
+    hits = find_hits(block)
+    of_ranks = lines.filter(lines["text"].str.contains_any(list(RANK_MARKS)))
+    times = find_rank_times(block, of_ranks) if len(of_ranks) else None
     if 0 < size_of(marked) < few:
         # In memory of their own, or they would keep that of the whole block.
         marked = marked.with_columns(text=pl.Series(marked["text"].to_list(), dtype=pl.String))
@@ -63,16 +68,12 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
     return replace(find_in(marked, search, len(block.text)), hits=hits, rank_times=times)
 
 
-def _marked(block: TextBlock, search: LineSearch) -> pl.DataFrame:
-    """The lines of ``block`` that hold a marker."""
-    size = len(block.text)
+def _candidates(block: TextBlock, search: LineSearch) -> pl.DataFrame:
+    """Lines of ``block``, among them all that hold a marker."""
     # To choose the parts pays where more blocks follow.
-    if is_worth_a_regex(size) and block.first > 1:
-        lines = block.matching(search.sieve.pattern(block.text))
-        size = size_of(lines)
-    else:
-        lines = block.lines
-    return lines.filter(any_of(search.markers, pl.col("text"), size)) if size else lines
+    if is_worth_a_regex(len(block.text)) and block.first > 1:
+        return block.matching(search.sieve.pattern(block.text))
+    return block.lines
 
 
 def size_of(lines: pl.DataFrame) -> int:

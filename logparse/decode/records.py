@@ -64,9 +64,10 @@ def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
     if record.every:
         rows = rows.with_columns(text.str.extract_all(record.pattern)).explode("text")
     # A group around the whole pattern shows whether it matches, so that each line is searched once.
-    values = text.str.extract_groups(f"({record.pattern})").struct.unnest()
+    values = text.str.extract_groups(f"({record.pattern})").alias("values")
     own = [name for name in ("source", "line_number", "timestamp") if name not in groups]
-    rows = rows.select(*own, values).filter(pl.col("1").is_not_null())
+    # In two steps, since the fields of an expression would each read it again.
+    rows = rows.select(*own, values).unnest("values").filter(pl.col("1").is_not_null())
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
     clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")

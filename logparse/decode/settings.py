@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -123,20 +124,28 @@ def _joined(lines: Iterable[tuple[str, int, int, str]]) -> Iterator[tuple[str, i
 def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) -> Iterator[Setting]:
     """The settings on ``lines`` (source, opened, line number, text), names joined by dots where the block is nested."""
     path: list[tuple[int, str]] = []
-    entry = regex.compile(block.entry)
+    # A run that starts a hundred times prints its settings a hundred times.
+    entries = cache(partial(_entries, regex.compile(block.entry)))
     for source, opened, number, text in lines if block.nested else _joined(lines):
         if number == opened:
             path = []
-        for match in entry.finditer(_beginning(text), timeout=SECONDS):
-            name, value = match.group(1), match.group(2).replace("\r", " ").strip().rstrip(",").strip()
+        for column, key, printed_value in entries(_beginning(text)):
+            name, value = key, printed_value
             if block.nested:
-                column = match.start(1)
                 path = [part for part in path if part[0] < column]
                 if value.startswith("{") and len(path) < DEEPEST:
                     path.append((column, name))
                 name, value = ".".join((*(part for _, part in path), name)), value.rstrip("}")
             if value and (not value.startswith("{") or (not block.nested and FLAT.fullmatch(value))):
                 yield Setting(name, value.strip("'\""), block.kind, source, number)
+
+
+def _entries(entry: regex.Pattern[str], text: str) -> list[tuple[int, str, str]]:
+    """The column, the name and the value of each setting on a line."""
+    return [
+        (match.start(1), match[1], match[2].replace("\r", " ").strip().rstrip(",").strip())
+        for match in entry.finditer(text, timeout=SECONDS)
+    ]
 
 
 def matches(

@@ -26,11 +26,12 @@ RANK_TIMES = pl.Schema(
         "value": pl.Float64(),
     }
 )
-# Literals without which a block has no line that names ranks.
-_IN_LINE = (b"Rtt/Rnk: ", b"Etpt/Rnk: ", b"Ranks with ", b"Score=")
 # Timers of Megatron, by what they measure. Other timers hold waiting for other ranks.
 _KINDS = {"forward-compute": "compute", "backward-compute": "compute", "batch-generator": "data"}
 _KINDS |= {"forward-backward": "step"}
+# Literals without which a line has no time of a rank, but for the lines of a table below the first of them.
+_TABLES = "across ranks (ms):"
+RANK_MARKS = (_TABLES, "Rtt/Rnk: ", "Etpt/Rnk: ", "Ranks with ", "Score=", "data_time: ", *_KINDS)
 _STRAGGLER = lazy_regex(r"\bM(?P<extreme>[nx])(?P<name>D?Rtt|Etpt)/Rnk: (?P<value>[\d.]+)(?:ms|TF)?/(?P<rank>\d+)")
 _NAMES = {"Rtt": "compute", "DRtt": "data", "Etpt": "throughput"}
 _LISTED = lazy_regex(r"(?P<end>Bottom|Top) +\d+ +Ranks with (?:lowest|highest) +Etpt(?:\(TF\))?: (?P<list>[\d./, ]+)")
@@ -46,26 +47,27 @@ _STEP_RANK = r"\[RANK (\d+)\]"
 _MS = 1000
 
 
-def find_rank_times(block: TextBlock) -> pl.DataFrame:
-    """Every time of a rank in ``block``, in order: rows of RANK_TIMES. ``rank`` is null where the line has none."""
-    text = block.text
-    found = [pl.DataFrame(schema=RANK_TIMES)]
-    # Each search takes a tenth of the time in which a block of timers is read.
-    if any(mark in text for mark in _IN_LINE):
-        found.append(pl.DataFrame(list(_in_line(block)), schema=RANK_TIMES, orient="row"))
-    if b"across ranks (ms):" in text:
-        found += [_tables(block), _ranges(block)]
-    if b"data_time: " in text:
-        found.append(_steps(block))
-    return pl.concat(found)
+def find_rank_times(block: TextBlock, marked: pl.DataFrame) -> pl.DataFrame:
+    """Every time of a rank in ``block``, in order: rows of RANK_TIMES. ``rank`` is null where the line has none.
+
+    The lines ``marked`` are those that hold one of RANK_MARKS.
+    """
+    found = [pl.DataFrame(list(_in_line(marked)), schema=RANK_TIMES, orient="row")]
+    if marked["text"].str.contains(_TABLES, literal=True).any():
+        found += [_tables(block), _ranges(marked)]
+    return pl.concat([*found, _steps(marked)])
 
 
-def _in_line(block: TextBlock) -> Iterator[tuple[str, int, int, str, str, int, float]]:
+def _matching(lines: pl.DataFrame, pattern: str) -> pl.DataFrame:
+    return lines.filter(pl.col("text").str.contains(pattern))
+
+
+def _in_line(marked: pl.DataFrame) -> Iterator[tuple[str, int, int, str, str, int, float]]:
     """Lines that name the ranks with the largest and the smallest values, and scores."""
-    lines = block.matching(r"Rtt/Rnk: |Etpt/Rnk: |Ranks with (?:lowest|highest)|\bRank=\d+ .*Score=")
-    for number, text in lines.select("line_number", "text").iter_rows():
+    lines = _matching(marked, r"Rtt/Rnk: |Etpt/Rnk: |Ranks with (?:lowest|highest)|\bRank=\d+ .*Score=")
+    for source, number, text in lines["source", "line_number", "text"].iter_rows():
         for kind, extreme, rank, value in _ranks_of(text):
-            yield block.source, number, number, kind, extreme, rank, value
+            yield source, number, number, kind, extreme, rank, value
 
 
 def _ranks_of(text: str) -> Iterator[tuple[str, str, int, float]]:
@@ -82,7 +84,8 @@ def _ranks_of(text: str) -> Iterator[tuple[str, str, int, float]]:
 
 def _tables(block: TextBlock) -> pl.DataFrame:
     """Megatron's timers of each rank: a heading, the name of a timer, and a line for each rank."""
-    if not block.texts.str.contains(_TABLE_RANK).any():
+    # Patterns that begin with a word search ten times as fast.
+    if not block.texts.str.contains(r"rank +\d+: ").any():
         return pl.DataFrame(schema=RANK_TIMES)
     lines = block.matching(_TABLE)
     text = pl.col("text")
@@ -100,28 +103,22 @@ def _tables(block: TextBlock) -> pl.DataFrame:
     return _rows(rows.filter(whole).with_columns(kind=kind, extreme=pl.lit("each")).drop_nulls("kind"))
 
 
-def _ranges(block: TextBlock) -> pl.DataFrame:
+def _ranges(marked: pl.DataFrame) -> pl.DataFrame:
     """Megatron's timers with the smallest and the largest of all ranks, which no line names."""
-    lines = block.matching(_RANGE)
-    kind = pl.col("text").str.extract(_RANGE, 1).replace_strict(_KINDS, default=None, return_dtype=pl.String)
+    groups = pl.col("text").str.extract_groups(_RANGE).struct.rename_fields(["name", "min", "max"])
+    lines = _matching(marked, _RANGE).with_columns(groups=groups, interval="line_number").unnest("groups")
+    kind = pl.col("name").replace_strict(_KINDS, default=None, return_dtype=pl.String)
+    whole = lines.with_columns(kind=kind, rank=pl.lit(None, pl.Int64))
     both = [
-        _rows(
-            lines.with_columns(
-                kind=kind,
-                extreme=pl.lit(extreme),
-                rank=pl.lit(None, pl.Int64),
-                interval=pl.col("line_number"),
-                value=pl.col("text").str.extract(_RANGE, group).cast(pl.Float64, strict=False),
-            )
-        )
-        for group, extreme in ((2, "min"), (3, "max"))
+        _rows(whole.with_columns(extreme=pl.lit(extreme), value=pl.col(extreme).cast(pl.Float64, strict=False)))
+        for extreme in ("min", "max")
     ]
     return pl.concat(both)
 
 
-def _steps(block: TextBlock) -> pl.DataFrame:
+def _steps(marked: pl.DataFrame) -> pl.DataFrame:
     """Step lines with the time that a rank waited for its batch, and that of the step after it, in seconds."""
-    lines = block.matching(_STEP).with_columns(
+    lines = _matching(marked, _STEP).with_columns(
         rank=pl.col("text").str.extract(_STEP_RANK).cast(pl.Int64, strict=False),
         interval=pl.col("text").str.extract(_STEP, 1).cast(pl.Int64, strict=False),
         extreme=pl.lit("each"),
