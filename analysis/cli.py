@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -199,6 +200,8 @@ def run() -> None:
     # A command ends soon and leaves few circles of objects: to look for them as often as Python does takes a tenth of
     # its time.
     gc.set_threshold(200_000, 20, 50)
+    # As Python ends it looks for them several times more, which takes as long as to import polars.
+    atexit.register(gc.freeze)
     with _ended_by_sigterm():
         code = _exit_code()
     # What could not be printed, as on a full disk, must not pass for success.
