@@ -46,12 +46,14 @@ lint: $(DEVELOPMENT)  ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 # What runs logparse and installs it; what tests it comes on top, so that either may be asked for first.
+# pip compiles the Python files of what it installs, but not those of a checkout.
 $(RUNTIME): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 or later is needed; name one: make PYTHON=python3.12 ...")'
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "the venv module is missing; install python3-venv"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes -r constraints.txt
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q logparse analysis
 	@touch $@
 
 $(DEVELOPMENT): $(RUNTIME) constraints-dev.txt

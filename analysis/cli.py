@@ -198,7 +198,7 @@ def run() -> None:
         use_language(language)
     # A command ends soon and leaves few circles of objects: to look for them as often as Python does takes a tenth of
     # its time.
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(200_000, 20, 50)
     with _ended_by_sigterm():
         code = _exit_code()
     # What could not be printed, as on a full disk, must not pass for success.

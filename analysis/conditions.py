@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-
-import regex
 
 from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -21,7 +20,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 # The script of index.html reads the same.
-FORM = regex.compile(r"\s*([\w/.-]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(%?)\s*")
+FORM = lazy_regex(r"\s*([\w/.-]+)\s*(>=|<=|>|<)\s*(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(%?)\s*")
 
 
 @dataclass(frozen=True)

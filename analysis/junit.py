@@ -9,14 +9,14 @@ Comes in: cases. Goes out: text; nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
-import regex
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # What XML 1.0 cannot hold, not even escaped.
-NOT_XML = regex.compile(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
+NOT_XML = lazy_regex(r"[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 
 Outcome = Literal["failure", "error", "skipped", "system-out"] | None
 

@@ -8,12 +8,13 @@ runs is computed elsewhere and kept in the history.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import polars as pl
 
 from logparse.language import msg
+from logparse.light_dataclass import dataclass
 
 # By the unit of a column: the unit that people read.
 READ_AS = {"ratio": "%", "bytes": "GB"}
@@ -27,7 +28,8 @@ class Inputs:
 
     The FLOPs are of one sample of the row's length: ``formula_flops`` by the chosen formula, ``model_flops`` of the
     real model, ``executed_flops`` the same with recomputation. ``peak`` is that of one device in TFLOP/s.
-    ``tokens_per_step`` is what the log counts, for rows whose batch or length is unknown.
+    ``tokens_per_step`` is what the log counts, for rows whose batch or length is unknown. ``computed`` are the metrics
+    before this one.
     """
 
     devices: pl.Expr
@@ -36,6 +38,7 @@ class Inputs:
     model_flops: pl.Expr
     executed_flops: pl.Expr
     tokens_per_step: pl.Expr = field(default_factory=lambda: pl.lit(None, pl.Float64))
+    computed: dict[str, pl.Expr] = field(default_factory=dict)
 
 
 Expression = Callable[[Inputs], pl.Expr]
@@ -116,7 +119,7 @@ def _time(column: str, label: str, meaning: str) -> Metric:
 
 
 def _tflops(flops: Expression) -> Expression:
-    return lambda inputs: pl.col("samples_per_second_per_device") * flops(inputs) / 1e12
+    return lambda inputs: inputs.computed["samples_per_second_per_device"] * flops(inputs) / 1e12
 
 
 METRICS = (
@@ -152,7 +155,7 @@ METRICS = (
         _TOKENS,
         worse=-1,
         expression=lambda inputs: pl.coalesce(
-            pl.col("samples_per_second_per_device") * pl.col("seq_length"),
+            inputs.computed["samples_per_second_per_device"] * pl.col("seq_length"),
             pl.when(pl.col("step_time_ms") > 0).then(inputs.tokens_per_step / (_SECONDS * inputs.devices)),
         ),
         rated=True,
@@ -181,7 +184,7 @@ METRICS = (
         scale=100.0,
         most=1.0,
         digits=2,
-        expression=lambda inputs: pl.col("tflops_per_second_per_device") / inputs.peak,
+        expression=lambda inputs: inputs.computed["tflops_per_second_per_device"] / inputs.peak,
         rated=True,
     ),
     _rate(

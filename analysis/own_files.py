@@ -9,11 +9,11 @@ import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 LIST, LOCK, UNFINISHED = ".logparse-files.json", ".logparse.lock", ".logparse-unfinished-"
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any, Literal
+
+from logparse.light_dataclass import dataclass
 
 Level = Literal["info", "warning"]
 

@@ -82,7 +82,7 @@ def language_of_locale(environment: Mapping[str, str]) -> str:
 def _catalogue(language: str) -> dict[str, str]:
     if language == "en":
         return {}
-    import tomllib
+    from logparse.package_tables import read_table
 
-    text = (Path(__file__).parent / "languages" / f"{language}.toml").read_text(encoding="utf-8")
-    return {key: str(value) for key, value in tomllib.loads(text).items()}
+    table = read_table(Path(__file__).parent / "languages" / f"{language}.toml")
+    return {key: str(value) for key, value in table.items()}

@@ -7,7 +7,6 @@ hexadecimal digits of the value's SHA-256. What is masked stays as it is when it
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Collection, Iterable
 from functools import cache
 from pathlib import Path
@@ -15,19 +14,22 @@ from pathlib import Path
 import polars as pl
 import regex
 
-_WORD = regex.compile(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+")
+from logparse.lazy_regex import lazy_regex
+from logparse.package_tables import read_table
+
+_WORD = lazy_regex(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Words that may be parts of a secret; shorter ones are parts of too many others.
-_PARTS = regex.compile(r"\w{3,}+")
-MASKED = regex.compile(r"\*\*\*[0-9a-f]{4}")
+_PARTS = lazy_regex(r"\w{3,}+")
+MASKED = lazy_regex(r"\*\*\*[0-9a-f]{4}")
 # Numbers, booleans, None and lists of them, special tokens such as <pad> and [MASK], and masks: no secrets.
 _NUMBER = r"[-+]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
 _ITEM = rf"(?:{_NUMBER}|(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)|<[^<>]*+>|\[[A-Z_]++\])"
-_PLAIN = regex.compile(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
-_DIGITS = regex.compile(r"[0-9]{4,}+")
-_LOWER_PARTS = regex.compile(r"[\s\[\]'\",a-z_.:/-]*+")
+_PLAIN = lazy_regex(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
+_DIGITS = lazy_regex(r"[0-9]{4,}+")
+_LOWER_PARTS = lazy_regex(r"[\s\[\]'\",a-z_.:/-]*+")
 
 
-_SHAPES = regex.compile(
+_SHAPES = lazy_regex(
     r"(?<![\w-])(?:"
     r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{8,}+"
     r"|sk-(?=[\w-]{0,64}[A-Z0-9])[\w-]{8,}+"
@@ -39,7 +41,7 @@ _SHAPES = regex.compile(
 # Between the words of a command, as a line or as a printed list.
 _BREAK = r"[\"']?,?\s{1,3}[\"']?"
 # What follows these words up to the end of the group.
-_AFTER = regex.compile(
+_AFTER = lazy_regex(
     r"(?<![\w-])((?i:authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest))\s{1,3})([\w.~+/=-]++)"
     r"|(?<![\w-])((?i:bearer)\s{1,3})(?=[a-z]{0,64}+[^a-z\s])([\w.~+/=-]{6,}+)"
     r"|(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)([^-]++)"
@@ -50,20 +52,22 @@ _AFTER = regex.compile(
     rf"|(?<![\w-])((?:-[uU]|--(?:proxy-)?user)(?:=[\"']?|{_BREAK})(?!\d++:\d)[^\s:\"',/=]{{1,128}}+:)(?!//)([^\s\"',]++)"
     rf"|(?<![\w-])((?:mysql|mariadb)\w{{0,16}}+(?>[^|;&\n]{{0,128}}?[\s\"']-p)[\"']?)(?=[^\s\"',-])([^\s\"',]++)"
 )
-_IN_URL = regex.compile(
+_IN_URL = lazy_regex(
     r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
     r"|(?<=://)()([^\s/@:'\"]{16,512}+@)"
     r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
 )
 _NAME = r"([A-Za-z_][\w.-]{0,128}+)"
-_ASSIGNED = regex.compile(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\]?+\s{{0,3}}+[:=]\s{{0,3}}+")
-_FLAG = regex.compile(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\?[\"']?-)")
-_VALUE = regex.compile(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))")
-# What a text holds that any of the patterns above can match; looked for in a column at once.
-_TRIGGER = (
-    r"(?i)AKIA|ASIA|AROA|AIDA|sk-|hf_|gh[pousr]_|github_pat|glpat|xox|AIza|eyJ|bearer|basic |digest |PRIVATE KEY"
-    r"|sig=|signature=|slack\.com|@|token|key|secret|pass|pwd|cred|auth|cookie|mysql|mariadb|-u|--user"
+_ASSIGNED = lazy_regex(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\]?+\s{{0,3}}+[:=]\s{{0,3}}+")
+_FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\?[\"']?-)")
+_VALUE = lazy_regex(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))")
+# What a text holds, in lower case, that any of the patterns above can match; looked for in a column at once.
+_TRIGGERS = (
+    *("akia", "asia", "aroa", "aida", "sk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat"),
+    *("xox", "aiza", "eyj", "bearer", "private key", "sig=", "signature=", "slack.com", "@", "token", "key", "secret"),
+    *("pass", "pwd", "cred", "auth", "cookie", "mysql", "mariadb", "-u"),
 )
+_TRIGGER = f"(?i){'|'.join(regex.escape(trigger, special_only=True) for trigger in _TRIGGERS)}"
 
 
 def mask(value: str) -> str:
@@ -78,6 +82,9 @@ def mask_setting(name: str, value: str) -> str:
 
 def mask_text(text: str) -> str:
     """``text`` with each secret in it masked that its shape or the name in front of it shows."""
+    lowered = text.lower()
+    if not any(trigger in lowered for trigger in _TRIGGERS):
+        return text
     text = _SHAPES.sub(lambda match: mask(match[0]), text)
     text = _IN_URL.sub(_without_password, text)
     text = _AFTER.sub(_after, text)
@@ -105,8 +112,8 @@ def hide(text: str, secrets: Collection[str]) -> str:
 
 def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
     """A frame of settings (``name``, ``value`` and others) without secrets."""
-    suspects = settings.filter(_suspect()).select("name", "value").unique()
-    masks = [(name, value, mask_setting(name, value)) for name, value in suspects.iter_rows()]
+    suspects = set(settings.filter(_suspect())["name", "value"].iter_rows())
+    masks = [(name, value, mask_setting(name, value)) for name, value in suspects]
     changed = [row for row in masks if row[1] != row[2]]
     if not changed:
         return settings
@@ -159,7 +166,7 @@ def _is_owned(noun: str, front: list[str], value: str) -> bool:
 
 @cache
 def _names() -> dict[str, frozenset[str]]:
-    table = tomllib.loads((Path(__file__).parent / "secret_names.toml").read_text(encoding="utf-8"))
+    table = read_table(Path(__file__).parent / "secret_names.toml")
     return {name: frozenset(words) for name, words in table.items()}
 
 

@@ -6,12 +6,13 @@ Names are defined here once; frames, charts, tables, flags and documents take th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
 
 import polars as pl
+
+from logparse.light_dataclass import dataclass
 
 SCHEMA_VERSION = 2
 

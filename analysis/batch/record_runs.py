@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from analysis.batch.analyze_runs import analyze_all
 from analysis.history.record_run import Marks, keep
@@ -14,6 +13,7 @@ from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError, without_each
 from logparse.failures.ending import Ending
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from analysis.metrics import DRAWN
 from logparse.language import msg
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

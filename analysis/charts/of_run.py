@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from analysis.charts.time_breakdown import time_breakdown_chart
 from analysis.run.run import Run
 from logparse.errors import InsufficientDataError, unknown_name
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

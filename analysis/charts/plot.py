@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,6 +11,7 @@ from analysis.charts.axes import legend_columns, place_tooltip, x_channel
 from analysis.charts.look import DASH_RUNS, DASHES
 from analysis.charts.rows import EVALUATION
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import altair as alt

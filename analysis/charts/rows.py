@@ -7,13 +7,13 @@ buckets of neighbours, each with the mean, the least and the greatest of its val
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
 from analysis.run.exclusion_reasons import COPY
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 # The text of a code. This layer has no texts, so the caller gives them; without texts the codes are drawn.
 NameOf = Callable[[str], str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import typer
 
@@ -21,6 +20,7 @@ from analysis.present.views.job_comparisons import ComparedJobs, compose_jobs_of
 from analysis.project.project_file import project_policy
 from logparse.errors import InsufficientDataError
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

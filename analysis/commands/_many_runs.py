@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -25,6 +24,7 @@ from analysis.present.views.runs import compose_runs
 from analysis.run.run import Run
 from logparse.errors import LogparseError, UsageError
 from logparse.language import tr, visible
+from logparse.light_dataclass import dataclass
 
 # Columns of the table of runs that are shares and no metrics.
 SHARES = frozenset(("largest_overhead_ratio",))
@@ -77,6 +77,9 @@ class Printer:
 
     def parts_of_one(self, results: Sequence[Run]) -> None:
         """Print a run, or each of those that one log holds."""
+        if self.as_json or self.quiet:
+            self._print(results, [])
+            return
         required = requirement_parts(results)
         self._print(results, [*self._parts(results), *([required] if required else [])])
 

@@ -10,13 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from analysis.commands import _completion
-from analysis.flops import all_formulas
-from analysis.hardware.peak import BASES
+from analysis.hardware import BASES
 from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
-from analysis.project.given_facts import LEAST_UTILISATION
+from analysis.project import LEAST_UTILISATION
 from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
-from logparse.formats import all_formats
 from logparse.language import LANGUAGES, msg, tr, use_language
 
 
@@ -30,6 +28,9 @@ def _speak(language: str | None) -> str | None:
 
 def help_fields() -> dict[str, str]:
     """What fills the fields of a help: names of formulas and of formats."""
+    from analysis.flops import all_formulas
+    from logparse.formats import all_formats
+
     default, real_model, *others = all_formulas()
     listed = reduce(lambda first, other: tr("{first}, {other}", first=first, other=other), others)
     formats = ", ".join(fmt.name for fmt in all_formats())

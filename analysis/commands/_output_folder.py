@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from analysis.present.views import requirements
 from analysis.present.words import word
 from analysis.result_folder import ResultFolder
 from analysis.run.run import Run
+from logparse.light_dataclass import dataclass
 from logparse.schema import RECORD_COLUMNS
 
 if TYPE_CHECKING:

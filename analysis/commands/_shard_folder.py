@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from analysis.batch.shards import SHARDS, Account, Failure, Shard, Whole, account_from
@@ -20,6 +19,7 @@ from analysis.result_folder import ResultFolder
 from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 ACCOUNT, RUNS = "shard.json", "runs.json"
 

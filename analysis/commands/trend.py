@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import regex
 import typer
 
 from analysis.charts.trend import trend_chart
@@ -32,6 +31,7 @@ from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
+from logparse.lazy_regex import lazy_regex
 
 # Forms of the chart next to the page.
 FORMS = ("json", "png", "svg")
@@ -39,7 +39,7 @@ FORMS = ("json", "png", "svg")
 JOBS, LONGEST_NAME = "jobs", 80
 # Lines of a screen without -v.
 MOST_LINES = 40
-NO_WORD = regex.compile(r"[^\w.]+")
+NO_WORD = lazy_regex(r"[^\w.]+")
 By = Annotated[
     str, typer.Option("--by", metavar="NAME", help="Group by release, day, week, month, a version or a label.")
 ]

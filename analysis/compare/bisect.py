@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from analysis.compare.comparability import Change, Kind
@@ -21,6 +20,7 @@ from analysis.compare.side_level import SideLevel, are_apart, levels
 from analysis.metrics import Metric
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 Placement = Literal["good", "bad", "between", "other"]
 Outcome = Literal["no_candidate", "not_apart", "next", "several", "causes", "cause", "contradiction"]

@@ -8,7 +8,7 @@ it forbids a verdict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import polars as pl
@@ -16,6 +16,8 @@ import regex
 
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # These decide the work of a step and what it runs on. A change of any of them is not a change of a release.
 SHAPE = (
@@ -58,22 +60,22 @@ DENSE = {"num_experts": 0, "moe_router_topk": 0, "moe_ffn_hidden_size": 0, "expe
 NOT_FULL = {"recompute_method": "none", "recompute_num_layers": 0}
 
 # Settings such as paths, hosts, users and seeds, which do not affect the speed.
-INCIDENTAL = regex.compile(
+INCIDENTAL = lazy_regex(
     r"(^|_)(path|paths|dir|dirs|folder|file|files|prefix|host|hosts|hostname|addr|address|port|url|seed|user|"
     r"save|load|rank|timestamp|date|run_id|job_id|exp_name|run_name|experiment_name|project)$|^wandb_|^tensorboard_"
 )
 # A value that names a place: an absolute path, one from home or here, a URL.
-PLACE = regex.compile(r"^\[?['\"]?(/|~/|\.{1,2}/|[a-z0-9]+://)")
+PLACE = lazy_regex(r"^\[?['\"]?(/|~/|\.{1,2}/|[a-z0-9]+://)")
 
 # The framework, which is compared as a setting.
 FRAMEWORK = "framework"
 # Software on which the speed depends, and settings that change the work of a step or how it is done.
-STACK = regex.compile(
+STACK = lazy_regex(
     r"cann|torch|npu|cuda|cudnn|nccl|hccl|rccl|driver|firmware|kernel|mindspore|mindspeed|mindformers|modellink|"
     r"megatron|deepspeed|transformer|apex|flash|triton|framework",
     regex.IGNORECASE,
 )
-LIKELY = regex.compile(
+LIKELY = lazy_regex(
     r"overlap|fus(e|ed|ion)|flash|attention|mask|pack|recompute|checkpoint_act|parallel|comm|bucket|offload|swap|"
     r"precision|dtype|bf16|fp16|fp8|compile|graph|kernel|batch|seq|length|mlp|swiglu|gelu|rope|norm|optimizer|"
     r"distributed|zero|prefetch|workers|loader|cache|profil|determin|debug|check|moe|expert|token|dispatch|layers|"
@@ -81,7 +83,7 @@ LIKELY = regex.compile(
     regex.IGNORECASE,
 )
 # Settings of the result, which change the loss and not the time.
-UNLIKELY = regex.compile(
+UNLIKELY = lazy_regex(
     r"(^|_)(lr|min_lr|learning_rate|weight_decay|beta|eps|clip|init|std|seed|tokenizer)(_|$|\d)|"
     r"^(title|name|comment|tag|job)",
     regex.IGNORECASE,

@@ -14,7 +14,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -23,6 +22,7 @@ from analysis.compare.verdict import VERDICTS, Finding, Verdict, insufficient
 from analysis.junit import Case, Outcome, junit_xml
 from analysis.spreadsheet import harmless
 from analysis.stats.noise import Noise
+from logparse.light_dataclass import dataclass
 
 OUTCOMES: dict[str, Outcome] = {
     "insufficient data": "skipped",

@@ -8,7 +8,6 @@ of them prove nothing more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
@@ -16,6 +15,7 @@ import polars as pl
 from analysis.compare.comparability import FIELDS
 from analysis.metrics import JUDGED
 from logparse.failures.ending import Ending
+from logparse.light_dataclass import dataclass
 
 # Clocks of ranks that did the same step are no farther apart: logs may print whole seconds, and clocks differ a little.
 SAME_CLOCK_S = 2.0

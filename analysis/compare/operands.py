@@ -6,7 +6,6 @@ Nothing is printed here: ``report`` gets the notes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -25,6 +24,7 @@ from logparse.findings import info
 from logparse.inputs.remote import entries
 from logparse.inputs.stores import is_url, shown
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 # Runs of a side whose settings, versions and losses are read: the newest are enough.
 MOST_SETTINGS_RUNS = 20

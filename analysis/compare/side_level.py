@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from analysis.stats.prediction import expect
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 # Chance of a further run to be out of reach of its side, above it or below.
 BEYOND = 0.005

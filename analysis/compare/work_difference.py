@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import polars as pl
@@ -19,6 +19,8 @@ from analysis.compare.verdict import CLOSE, Finding
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import LEVEL
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 Kind = Literal[
     "samples", "length", "tokens", "size", "updates", "attention", "weights", "experts", "window", "layers", "learning"
@@ -39,17 +41,17 @@ COUNTED: dict[str, frozenset[Kind]] = {
     "ratio": frozenset({"samples", "length", "tokens", "size"}),
 }
 # The setting by which experts drop the tokens beyond their capacity; a log that prints no number drops none.
-CAPACITY = regex.compile(r"^(.*[._])?(moe_)?(expert_|train_)?capacity_factor$")
+CAPACITY = lazy_regex(r"^(.*[._])?(moe_)?(expert_|train_)?capacity_factor$")
 OF_EVALUATION = "eval"
 # The setting that says whether they drop any at all.
-DROPPING = regex.compile(r"^(.*[._])?(moe_)?(token_dropping|drop_tokens)$")
+DROPPING = lazy_regex(r"^(.*[._])?(moe_)?(token_dropping|drop_tokens)$")
 # Settings that keep attention within documents, those that limit it to a window, those by which layers are skipped.
-WITHIN = regex.compile(
+WITHIN = lazy_regex(
     r"^(.*[._])?(reset_attention_mask|(inter|intra)_?doc(ument)?_mask(ing)?|neat_pack(ing)?|sample_packing|"
     r"pack(ing|ed)?|pack_(samples|sequences)|use_packed_seq_params|use_varlen_attn|block_diagonal_mask)$"
 )
-WINDOW = regex.compile(r"^(.*[._])?(sliding_window|attention_window|local_window|window)(_size)?$")
-SKIPPED = regex.compile(r"^(.*[._])?(layer_?drop|layer_drop_rate|drop_path(_rate)?|stochastic_depth(_rate)?)$")
+WINDOW = lazy_regex(r"^(.*[._])?(sliding_window|attention_window|local_window|window)(_size)?$")
+SKIPPED = lazy_regex(r"^(.*[._])?(layer_?drop|layer_drop_rate|drop_path(_rate)?|stochastic_depth(_rate)?)$")
 
 
 def is_setting_of_work(name: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from analysis.flops import WORDS, Recomputation, Recompute
 from analysis.model.shape import ModelShape
@@ -17,6 +16,7 @@ from logparse.context.derivations import LIMITS, MORE, PROBLEMS, Limit
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 from logparse.schema import flag_of
 
 # Bytes of one activation or weight as the matrix products take it; fp8 recipes keep the model itself in 16 bit.

@@ -5,13 +5,12 @@ Comes in: a shape, its vocabulary and details. Goes out: figures with their work
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from analysis.estimate.layout import Layout, layers_of_stages
 from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, WEIGHTS
 from analysis.estimate.worked_figure import Figure, work_out
 from analysis.model.parameters import Parameters
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 
 def parameter_figures(shape: ModelShape, vocab_size: int | None, counted: Parameters | None) -> tuple[Figure, ...]:

@@ -6,7 +6,7 @@ communication library and the allocator's gaps take; docs/estimates.md says how 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from analysis.estimate.activations import Kept, checkpoint_kept, layer_kept, mtp_kept, output_kept
 from analysis.estimate.layout import Layout, Training
@@ -15,6 +15,7 @@ from analysis.estimate.state import MEGATRON, MIXED, StateBytes, state_bytes
 from analysis.estimate.worked_figure import Number, work_out
 from analysis.model.parameters import NO_DETAILS, Details, Parameters
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ the formula with its own numbers, and where it is from.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-import regex
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 Number = int | float
 
@@ -35,7 +35,7 @@ SYMBOLS = {
     "link": "link_of_device",
     "memory": "memory_of_device",
 }
-_NAME = regex.compile(r"((?<![\w.])[A-Za-z_]\w*)")
+_NAME = lazy_regex(r"((?<![\w.])[A-Za-z_]\w*)")
 _FUNCTIONS = {"min": min, "max": max, "ceil": math.ceil}
 
 

@@ -5,8 +5,9 @@ Comes in: what a run's settings say. Goes out: what ``Formula`` needs to count i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from logparse.light_dataclass import dataclass
 
 Recompute = Literal["none", "selective", "full"]
 

@@ -23,16 +23,17 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from logparse.errors import UsageError, unknown_name
 from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 
 @dataclass(frozen=True)
@@ -108,20 +109,20 @@ _AMBIGUOUS_REMEDY = msg(
 @cache
 def all_devices() -> tuple[Device, ...]:
     """Every device of the table, in its order."""
-    return read_devices(resources.files("analysis.hardware").joinpath("devices.toml").read_text(encoding="utf-8"))
+    return read_devices(read_table(Path(__file__).parent / "devices.toml"))
 
 
-def read_devices(text: str) -> tuple[Device, ...]:
-    """Read every device of a TOML text; the top of ``devices.toml`` explains its tables.
+def read_devices(tables: Mapping[str, Any]) -> tuple[Device, ...]:
+    """Every device of a table; the top of ``devices.toml`` explains its tables.
 
     Raises ValueError when two devices share a name or a device has an unknown key, KeyError when a key is missing.
     """
-    tables = tomllib.loads(text)
     devices = tuple(_device(table, tables["sources"]) for table in tables["device"])
     _by_name(devices)  # a shared name fails here, before anyone looks a device up
     return devices
 
 
+@cache
 def find_device(name: str) -> Device:
     """Give the device called ``name``; see the module's text for what counts as the same name.
 

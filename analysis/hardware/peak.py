@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from analysis.hardware import BASES
 from analysis.hardware.devices import DevicePeak, choose_peak, device_notes, find_device, other_parts, peak_by_hand
 from logparse.errors import UsageError
 from logparse.findings import Note, warning
 from logparse.language import tr
 
 ASSUMED_DTYPE = "bf16"
-BASES = ("matrix", "headline")
 
 
 def resolve_peak(

@@ -17,12 +17,12 @@ import uuid
 from collections.abc import Iterable
 
 import polars as pl
-import regex
 
 from analysis.history.folder import SUFFIX
+from logparse.lazy_regex import lazy_regex
 
-BUNDLE = regex.compile(r"bundles/(?P<month>\d{4}-\d\d)\.[0-9a-f]+\.v(?P<version>\d+)\.parquet")
-REMOVED = regex.compile(r"removed/(?P<hash>[0-9a-f]{32})\.[0-9a-f]+\.v\d+\.parquet")
+BUNDLE = lazy_regex(r"bundles/(?P<month>\d{4}-\d\d)\.[0-9a-f]+\.v(?P<version>\d+)\.parquet")
+REMOVED = lazy_regex(r"removed/(?P<hash>[0-9a-f]{32})\.[0-9a-f]+\.v\d+\.parquet")
 REMOVED_VERSION = 1
 # The month of runs of old stores without a time.
 NO_MONTH = "0000-00"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial, reduce
 from typing import Literal
@@ -20,6 +19,7 @@ from analysis.hardware.devices import find_device
 from analysis.history.selector import RunCondition
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 NUMBERS = (pl.Int64, pl.Float64)
 PLAIN = (pl.String, pl.Boolean, *NUMBERS)

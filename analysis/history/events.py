@@ -11,23 +11,24 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, field
 from datetime import UTC, date, datetime
 from typing import Literal
 
 import polars as pl
-import regex
 
 from analysis.history.reading import Warn, left_out_newer, read_whole
 from analysis.history.storage import Storage
 from logparse.findings import warning
 from logparse.language import tr
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 from logparse.schema import TEXT, TIME
 
 Kind = Literal["exclude", "include", "annotate", "label", "accept"]
 
 EVENT_VERSION = 1
-KEY = regex.compile(r"events/(?P<run>[0-9a-f]+)\.(?P<id>[0-9a-f]{32})\.v(?P<version>\d+)\.parquet")
+KEY = lazy_regex(r"events/(?P<run>[0-9a-f]+)\.(?P<id>[0-9a-f]{32})\.v(?P<version>\d+)\.parquet")
 # The user of an event, if not the system's user, as in CI.
 USER = "LOGPARSE_USER"
 _PAIR = pl.Struct({"name": pl.String, "value": pl.String})

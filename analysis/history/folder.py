@@ -13,16 +13,16 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import regex
 
 from analysis.history.seal import DamagedError, check, quiet_panics
 from logparse.errors import InputError, reason_of
 from logparse.language import msg, tr
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 UNFINISHED = "unfinished"
 # Files of one scan: polars holds them all open, and 20,000 at once take more memory than a machine has.
@@ -33,7 +33,7 @@ SUFFIX = ".parquet"
 # A link that leads to itself, a folder called like a file, a bad sector: the other files may be read all the same.
 OF_ONE_FILE = (errno.ELOOP, errno.EISDIR, errno.EIO)
 # The text of polars: "Permission denied (os error 13): /path", and shortens the path.
-NUMBER_OF_POLARS = regex.compile(r"\(os error (\d+)\)")
+NUMBER_OF_POLARS = lazy_regex(r"\(os error (\d+)\)")
 
 
 @dataclass(frozen=True)

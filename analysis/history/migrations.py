@@ -6,15 +6,13 @@ add a step here. Files are never rewritten; ``history compact`` writes a copy.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import polars as pl
-import regex
 
 from analysis.flops import Recomputation, all_formulas, real_model_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
@@ -26,6 +24,8 @@ from logparse.context.run_context import RunContext
 from logparse.errors import InputError
 from logparse.findings import Origin, flag
 from logparse.language import tr
+from logparse.lazy_regex import lazy_regex
+from logparse.package_tables import read_table
 
 Migration = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -48,12 +48,12 @@ MFU_2 = "mfu_as_built"
 _LAST_OF_OLD_NAMES = 2
 # The texts of version 1 for a line of a log, a flag or a file, in either language.
 LOG_LINES_1 = (
-    regex.compile(r"log line (?P<line>\d+)(?: of (?P<file>.+?))?(?:: (?P<rule>.+))?"),
-    regex.compile(r"日志第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
-    regex.compile(r"(?P<file>.+) 第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
+    lazy_regex(r"log line (?P<line>\d+)(?: of (?P<file>.+?))?(?:: (?P<rule>.+))?"),
+    lazy_regex(r"日志第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
+    lazy_regex(r"(?P<file>.+) 第 (?P<line>\d+) 行(?:：(?P<rule>.+))?"),
 )
-MODEL_1, FLAG_1 = regex.compile(r"--model (.+)"), regex.compile(r"--[\w-]+")
-CONFIG_1 = regex.compile(r"(?:config file|配置文件) (.+)")
+MODEL_1, FLAG_1 = lazy_regex(r"--model (.+)"), lazy_regex(r"--[\w-]+")
+CONFIG_1 = lazy_regex(r"(?:config file|配置文件) (.+)")
 
 
 def migrate_runs(runs: pl.DataFrame, version: int) -> pl.DataFrame:
@@ -223,5 +223,4 @@ def _steps_from_2(steps: pl.DataFrame) -> pl.DataFrame:
 @cache
 def _words_1() -> dict[str, dict[str, Any]]:
     """The fixed texts of version 1, in both languages, by kind, with the code of each."""
-    text = (files("analysis.history") / "version_1.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return read_table(Path(__file__).parent / "version_1.toml")

@@ -17,18 +17,18 @@ from tempfile import TemporaryFile
 from threading import RLock
 
 import polars as pl
-import regex
 
 from analysis.history.records import row_hash
 from logparse.language import tr
+from logparse.lazy_regex import lazy_regex
 
 NAME = "logparse.sha256"
 EMPTY = "0" * 64
 # The name of the metadata as the footer has it, in Thrift's compact protocol: then come a text and its length.
 MARK = NAME.encode() + b"\x18\x40"
 HALVES = (MARK[:11], MARK[11:])
-NAMED_BY_ROW = regex.compile(r"summary/.*\.(?P<hash>[0-9a-f]{8})\.v\d+\.parquet")
-NAMED_BY_BYTES = regex.compile(r"compacted/(?P<hash>[0-9a-f]{32})\..*")
+NAMED_BY_ROW = lazy_regex(r"summary/.*\.(?P<hash>[0-9a-f]{8})\.v\d+\.parquet")
+NAMED_BY_BYTES = lazy_regex(r"compacted/(?P<hash>[0-9a-f]{32})\..*")
 _STDERR = RLock()
 
 

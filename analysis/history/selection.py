@@ -6,18 +6,17 @@ Comes in: the runs of a history and a selector. Goes out: the runs it names. Sev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
-import regex
 
 from analysis.history.conditions import CLOCK, holds
 from analysis.history.selector import RunCondition, Selector, parse_selector, parse_selector_of_old
 from logparse.errors import UsageError
 from logparse.findings import Note, info
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # Nobody can type these into a selector, and half a surrogate no file can hold.
-UNTYPED = regex.compile(r"[\p{Cc}\p{Cs}]")
+UNTYPED = lazy_regex(r"[\p{Cc}\p{Cs}]")
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal, cast
 
 import regex
 
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "~", "in"]
 
-KEY = regex.compile(r"[\w.-]+")
+KEY = lazy_regex(r"[\w.-]+")
 SIGN = r"(?P<operator>!=|<=|>=|=|<|>|~)"
 QUOTED = r""""(?:[^"]|"")*"|'(?:[^']|'')*'"""
 LAST = r"last\s+(?P<last>\d+)"
@@ -26,7 +27,7 @@ LAST = r"last\s+(?P<last>\d+)"
 EQUALITY = rf"{KEY.pattern}\s*="
 ANY = rf"(?:{KEY.pattern}\s*(?:[=<>~]|!=)|{KEY.pattern}\s+in\s|last\s+\d+\s*(?:,|$))"
 # A run by its id alone, without a key.
-BARE_ID = regex.compile(r"[0-9a-f]{4,32}")
+BARE_ID = lazy_regex(r"[0-9a-f]{4,32}")
 
 
 def _one(sign: str) -> str:

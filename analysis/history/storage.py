@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +18,7 @@ import polars as pl
 from analysis.history.folder import SUFFIX, Folder, scan
 from analysis.history.seal import check, quiet_panics
 from logparse.inputs.stores import Store, is_url, open_store
+from logparse.light_dataclass import dataclass
 
 
 class Storage(Protocol):

@@ -17,7 +17,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal, TypeVar
@@ -42,12 +42,14 @@ from analysis.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import msg, tr
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 from logparse.schema import conform
 
-KEY = regex.compile(
+KEY = lazy_regex(
     r"(?:summary|steps)/release=(?P<release>[^/]*)/(?P<run>[0-9a-f]+)(?:\.[0-9a-f]+)?\.v(?P<version>\d+)\.parquet"
 )
-COMPACTED = regex.compile(r"compacted/[0-9a-f]+(?:\.(?P<columns>[0-9a-f]+))?\.v(?P<version>\d+)\.parquet")
+COMPACTED = lazy_regex(r"compacted/[0-9a-f]+(?:\.(?P<columns>[0-9a-f]+))?\.v(?P<version>\d+)\.parquet")
 # What a logparse compacted that knows other columns hides those that it did not know.
 COLUMNS = hashlib.sha256(" ".join(column.name for column in RUN_COLUMNS).encode()).hexdigest()[:8]
 # Files that vanish between listing and reading were compacted or removed meanwhile; then it is listed anew.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
 from analysis.identify.matching import TIME, missing_inputs
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

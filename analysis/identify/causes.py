@@ -7,7 +7,6 @@ Comes in: the rows and what is known of the run. Goes out: causes. Nothing is co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 
@@ -16,6 +15,7 @@ import polars as pl
 from analysis.hardware.devices import DevicePeak
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 MODEL_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
 # TFLOP/s for bf16 that trainers divide by whatever the device.
@@ -76,7 +76,7 @@ def of_units() -> Iterator[Cause]:
 
 def of_spans(rows: pl.DataFrame) -> Iterator[Cause]:
     """Rates over more than the row."""
-    if rows[RESUMED].is_not_null().any():
+    if rows[RESUMED].count():
         yield Cause(info("rate_of_all_steps_since_resume"), pl.col(RESUMED))
     yield Cause(info("mean_of_rates"), pl.col(MEAN))
     yield Cause(info("rate_since_start"), pl.col(RUNNING))

@@ -6,7 +6,6 @@ Comes in: the rows, what is known of the run, and the identified formula of its 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import polars as pl
@@ -19,6 +18,7 @@ from analysis.identify.matching import LOGGED, measure_rounding
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 # One forward pass more, or less, than forward and backward: 4 of 3 passes.
 RECOMPUTED = 4 / 3

@@ -7,7 +7,6 @@ Goes out: at most one note for each printed rate, with both figures. The framewo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 
 import polars as pl
@@ -32,6 +31,7 @@ from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
+from logparse.light_dataclass import dataclass
 
 # Relative difference up to which a cause explains a ratio, in addition to the rounding.
 PROVEN = 0.005

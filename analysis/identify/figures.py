@@ -6,14 +6,14 @@ Comes in: the steps with their rates. Goes out: how far printed and computed are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import polars as pl
 
 from analysis.identify.causes import RATIO
 from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
 from analysis.identify.printed_precision import printed_unit
+from logparse.light_dataclass import dataclass
 
 # Relative difference up to which a printed rate agrees; rounding may add to it.
 AGREE = 0.05
@@ -78,18 +78,18 @@ def compare_rates(steps: pl.DataFrame, world_size: int | None) -> list[RateCompa
 
 def _compared(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) -> RateComparison | None:
     """Compare ``figure`` as printed and as computed; None where no row that counts has both."""
-    if steps[figure.printed].null_count() == len(steps):
+    if not steps[figure.printed].count():
         return None
     ours = pl.col(figure.ours)
     if figure.total:
         per_second = 1000 / pl.col("step_time_ms")
         ours = ours * world_size if world_size else OF_ALL[figure.kind] * per_second
-    sides = steps.with_columns(_printed=pl.col(figure.printed), _ours=ours)
-    rows = sides.filter("counted").with_columns((pl.col("_printed") / pl.col("_ours")).alias(RATIO))
-    rows = rows.filter((pl.col("_printed") > 0) & pl.col(RATIO).is_finite() & (pl.col(RATIO) > 0))
+    compared = {"_printed": pl.col(figure.printed), "_ours": ours, RATIO: pl.col(figure.printed) / ours}
+    fits = "counted", pl.col("_printed") > 0, pl.col(RATIO).is_finite(), pl.col(RATIO) > 0
+    rows = steps.with_columns(**compared).filter(*fits)
     if rows.is_empty():
         return None
-    printed, ours, ratio = rows.select(pl.col("_printed", "_ours", RATIO).median()).row(0)
+    printed, computed, ratio = (cast("float", rows[name].median()) for name in compared)
     # A rate that agrees needs no rounding.
     unit = 0.0 if abs(ratio - 1) <= AGREE else printed_unit(rows["_printed"], figure.units)
-    return RateComparison(figure, rows, printed, ours, ratio, unit / 2 / printed)
+    return RateComparison(figure, rows, printed, computed, ratio, unit / 2 / printed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from analysis.flops import Recompute
@@ -12,6 +10,7 @@ from analysis.identify.explanation import explain, unknown
 from analysis.identify.matching import LOGGED, TIME, comparable_rows, matching_formulas, measure_rounding
 from analysis.model.shape import ModelShape
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -79,18 +78,17 @@ def _incomparable(
     steps: pl.DataFrame, rows: pl.DataFrame, seq_length: int | None, world_size: float | None
 ) -> Note | None:
     """Why nothing can be compared; None where something can."""
-    if steps.is_empty() or steps[TIME].is_null().all():
+    if not steps[TIME].count():
         return info("no_time_to_compare")
     known = {
         "world_size": world_size is not None,
-        "global_batch_size": steps["global_batch_size"].is_not_null().any(),
-        "seq_length": seq_length is not None or steps["seq_length"].is_not_null().any(),
+        "global_batch_size": steps["global_batch_size"].count() > 0,
+        "seq_length": seq_length is not None or steps["seq_length"].count() > 0,
     }
     if missing := [name for name, is_known in known.items() if not is_known]:
         return info("no_formula_computed", unknown=unknown(missing))
     if rows.is_empty():
         return info("no_row_to_compare")
-    printed = steps[LOGGED].drop_nulls()
-    if printed.is_empty():
+    if not steps[LOGGED].count():
         return info("no_tflops_printed")
-    return None if (printed > 0).any() else info("tflops_rounded_to_zero")
+    return None if (steps[LOGGED] > 0).any() else info("tflops_rounded_to_zero")

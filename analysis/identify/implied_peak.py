@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
@@ -13,6 +12,7 @@ from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
 from analysis.identify.printed_precision import printed_unit
 from logparse.errors import UsageError
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 TRAINING_TYPES = ("bf16", "fp16")
 # Tables write the same peak as 989, 989.4 and 989.5.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,6 +15,7 @@ import polars as pl
 from analysis.flops.printed import CORE_ATTENTION_RATIO, PRINTED_FORMULAS, PrintedFormula
 from analysis.identify.printed_precision import EXACT, TIME_UNITS, printed_unit
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,9 +64,9 @@ def measure_rounding(rows: pl.DataFrame) -> Rounding:
 
 def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: float | None) -> pl.DataFrame:
     """Rows whose rate can be computed, with ``work``: TFLOP/s is FLOPs per token x work / ms."""
-    filled = steps.select(LOGGED, *INPUTS).with_columns(pl.col("seq_length").fill_null(pl.lit(seq_length, pl.Int64)))
-    tokens = pl.col("global_batch_size") * pl.col("seq_length")
-    worked = filled.with_columns(work=tokens / pl.lit(world_size, pl.Float64) * (1000 / 1e12))
+    length = pl.col("seq_length").fill_null(pl.lit(seq_length, pl.Int64))
+    work = pl.col("global_batch_size") * length / pl.lit(world_size, pl.Float64) * (1000 / 1e12)
+    worked = steps[(LOGGED, *INPUTS)].with_columns(length, work=work)
     return worked.filter((pl.col(TIME) > 0) & pl.col("work").is_not_null())
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 # The families of two names are one where their letters agree so far.
 SAME_FAMILY = 0.75
@@ -57,8 +58,8 @@ class Model:
 @cache
 def all_models() -> tuple[Model, ...]:
     """Every model of the catalogue, in its order."""
-    text = resources.files("analysis.model").joinpath("models.toml").read_text(encoding="utf-8")
-    return tuple(_model(name, table) for name, table in tomllib.loads(text).items())
+    tables = read_table(Path(__file__).parent / "models.toml")
+    return tuple(_model(name, table) for name, table in tables.items())
 
 
 def find_model(name: str) -> Model:

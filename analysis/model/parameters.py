@@ -6,10 +6,10 @@ where a needed size is unknown. Rules of thumb (12 l h^2 and the like) are not h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 Value = TypeVar("Value", int, bool)
 

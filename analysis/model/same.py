@@ -23,12 +23,14 @@ NOT_COMPARED = (
     "lora",
     "adapter_parameters",
 )
+# Sizes without which no two models are the same.
+KNOWN = ("num_layers", "hidden_size")
 COMPARED = tuple(f.name for f in fields(ModelShape) if f.name not in NOT_COMPARED)
 
 
 def same_model(published: ModelShape, shape: ModelShape) -> bool:
     """Every size that both know is the same, and layers and hidden size are known; a vocabulary may be padded."""
-    if published.missing(("num_layers", "hidden_size")) or shape.missing(("num_layers", "hidden_size")):
+    if shape.missing(KNOWN) or any(getattr(published, name) != getattr(shape, name) for name in KNOWN):
         return False
     both = ((getattr(published, name), getattr(shape, name)) for name in COMPARED)
     plain, padded = published.padded_vocab_size, shape.padded_vocab_size
@@ -52,4 +54,6 @@ def models_of(shape: ModelShape) -> tuple[Model, ...]:
 
 def has_shape(model: Model, shape: ModelShape) -> bool:
     """Whether the named ``model`` has ``shape``, as far as it is known."""
+    if model.shape.num_layers != shape.num_layers:
+        return False
     return same_model(replace(model.shape, padded_vocab_size=model.vocab_size), shape)

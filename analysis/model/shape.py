@@ -6,8 +6,10 @@ Comes in: quantities by glossary name. Goes out: a frozen record in which unknow
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
+
+from logparse.light_dataclass import dataclass
 
 # The ``mixed_step`` of a step that also generates.
 ROLLOUTS = "rollouts"

@@ -6,7 +6,6 @@ Comes in: runs of a job, or of all jobs. Goes out: the series that another one f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from analysis.compare.comparability import Field, check_fields
 from analysis.nightly.job_runs import MOST_IDLE_DAYS, in_time
 from analysis.nightly.trend import split_series
 from analysis.stats.prediction import FEWEST
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from analysis.nightly.gate_jobs import JobVerdict

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -22,6 +21,7 @@ from analysis.nightly.job_runs import block_of, comparable_with_newest, in_time,
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
 from analysis.nightly.policy import JobRule
 from logparse.errors import UsageError
+from logparse.light_dataclass import dataclass
 
 Known = Callable[[Mapping[str, Sequence[Acceptance]], pl.DataFrame, str, str], bool]
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample
 from analysis.compare.independent_records import LeftOut
@@ -15,6 +14,7 @@ from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.junit import Case, Outcome, junit_xml
 from analysis.nightly.gate_jobs import JobVerdict
 from analysis.nightly.metric_verdict import MetricNight
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

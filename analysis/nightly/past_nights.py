@@ -6,7 +6,6 @@ Comes in: a history, read once, and a Policy. Goes out: the verdicts of a day, o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
@@ -21,6 +20,7 @@ from analysis.nightly.gate_jobs import HistoryOfJobs, JobVerdict, judge_jobs
 from analysis.nightly.policy import Policy
 from logparse.errors import UsageError
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 # Runs whose steps are kept in memory: the next night looks at the same ones.
 STEPS_KEPT = 1000

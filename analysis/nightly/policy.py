@@ -7,11 +7,9 @@ job alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any, Literal
-
-import regex
 
 from analysis.compare.threshold import NOISE, least_change, parse_threshold
 from analysis.compare.verdict import Verdict, find_metric
@@ -22,6 +20,8 @@ from analysis.nightly.run_links import is_template
 from analysis.stats.prediction import CONFIRM, FEWEST, KEPT
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 TABLE = "gate"
 # By what is asked for, the verdicts that fail the gate.
@@ -33,7 +33,7 @@ FAILING: dict[str, frozenset[Verdict]] = {
 }
 # What is asked for where an open regression must not fail the gate again.
 NEW = "new"
-LAST, SINCE = regex.compile(r"last (\d+)"), regex.compile(r"since (\S+)")
+LAST, SINCE = lazy_regex(r"last (\d+)"), lazy_regex(r"since (\S+)")
 # A threshold that is none: the metric is not judged.
 LEFT_OUT = "off"
 # How JUnit shows a suspicious metric: as passed, with its text, or as skipped.

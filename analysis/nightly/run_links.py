@@ -12,7 +12,9 @@ from urllib.parse import quote
 
 import regex
 
-FIELD = regex.compile(r"\{([\w.-]+)\}")
+from logparse.lazy_regex import lazy_regex
+
+FIELD = lazy_regex(r"\{([\w.-]+)\}")
 SCHEMES = ("http://", "https://")
 
 

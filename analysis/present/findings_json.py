@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.present.words import describe_origin, say
-from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin
 from logparse.language import speaking
 from logparse.schema import is_dated
+
+if TYPE_CHECKING:
+    from logparse.context.run_context import Fact
 
 
 def note_document(note: Note) -> dict[str, Any]:

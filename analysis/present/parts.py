@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.model.catalogue import find_model
+from analysis.project import LEAST_UTILISATION
 from logparse.context.given import Given
 from logparse.context.run_context import Fact, read_value
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
@@ -28,8 +29,6 @@ FILE_OPTIONS: dict[str, type] = {
     "baseline": str,
     "utilisation": float,
 }
-# The least share of the peak that anybody plans.
-LEAST_UTILISATION = 0.01
 TYPES = {"int": int, "float": float, "bool": bool, "text": str}
 CHOICES = {
     "recompute": ("none", "selective", "full"),

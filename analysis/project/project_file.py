@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
-from analysis.nightly.policy import Policy, read_policy
 from analysis.project.choose_language import VARIABLE, project_file
 from analysis.project.given_facts import FILE_OPTIONS, facts_of_model, read_config
 from logparse.context.run_context import Fact
@@ -20,6 +19,10 @@ from logparse.errors import UsageError
 from logparse.findings import Origin
 from logparse.inputs.stores import is_url
 from logparse.language import LANGUAGES, tr
+from logparse.light_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from analysis.nightly.policy import Policy
 
 # The option that each variable gives.
 VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history", VARIABLE: "lang"}
@@ -103,6 +106,8 @@ def project_policy() -> Policy:
 
     Raises UsageError, with the file, for a table that cannot be used.
     """
+    from analysis.nightly.policy import read_policy
+
     gate = find_project_settings().gate
     try:
         return read_policy(gate)

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from decimal import Decimal
 
-import regex
-
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.model.shape import ModelShape
 from logparse.errors import InputError, LogparseError, unknown_name
 from logparse.language import msg, tr
+from logparse.lazy_regex import lazy_regex
 
 NUMBERS = {
     "tokens_per_second_per_device",
@@ -27,7 +26,7 @@ COUNTS = {"devices", "seq_length", "global_batch_size", "parameters"}
 # No rate, time or size of a training run is outside; products of those within stay finite.
 LEAST, MOST = 1e-9, 1e15
 
-NUMBER, COUNT = regex.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"), regex.compile(r"[0-9]{1,15}")
+NUMBER, COUNT = lazy_regex(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"), lazy_regex(r"[0-9]{1,15}")
 SWITCHES = {"true": True, "false": False}
 # The kind of each size, as it is annotated.
 SIZES = {f.name: str(f.type) for f in fields(ModelShape)}

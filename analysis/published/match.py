@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import regex
@@ -20,6 +19,7 @@ from analysis.published.rows import Baseline, contradicts_itself, find_baseline,
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 NEAREST = 3
 # The most rows that are shown with a run.

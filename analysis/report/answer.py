@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from analysis.hardware.devices import DevicePeak
@@ -18,6 +17,7 @@ from analysis.report.numbers import NONE, difference, interval, number, percent,
 from analysis.report.thresholds import LIMITS, level_of
 from analysis.run.run import Run
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 TIME = BY_COLUMN["elapsed_time_per_iteration_ms"]
 # The metrics of the rates.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,6 +12,7 @@ from analysis.charts.series import SEPARATOR
 from analysis.report.layers import zoomed
 from analysis.report.page_frame import render
 from analysis.report.payload import columns, page_data, specification
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import altair as alt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from analysis.report.numbers import figure, number, percent
 from analysis.report.payload import ranked
 from analysis.run.run import Run
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

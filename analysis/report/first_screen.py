@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from analysis.present.parts import Bar, Part, ScreenRows, Sentence, Sentences, Table
 from analysis.present.views.analyze import list_notes
@@ -14,6 +13,7 @@ from analysis.present.views.warnings import SHOWN, warning_sentences
 from analysis.report.answer import Card, cards, gauge, other_rows
 from analysis.report.time_breakdown import Segment, time_breakdown_bar
 from analysis.run.run import Run
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

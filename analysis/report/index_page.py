@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
 from analysis.report.thresholds import LIMITS, OF_CLOCK, OF_PEAK
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", ""))
 # Cards of runs that are outliers; the sentence above the table names more.

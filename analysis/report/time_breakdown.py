@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
@@ -19,6 +18,7 @@ from analysis.run.run import Run
 from analysis.run.stalls import stalled
 from analysis.run.step_time_patterns import explain_stalls
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 # Of more stalls the longest are shown.
 MOST_STALLS = 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from analysis.report.document import Drawing, Text, render_document
 from analysis.report.page_frame import render
 from analysis.report.small_chart import small_chart
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import altair as alt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from analysis.report.numbers import NONE, engineering
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 LETTERS = {
     "num_layers": "l",

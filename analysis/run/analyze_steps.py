@@ -13,7 +13,7 @@ import polars as pl
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.baseline_step_time import with_baseline
-from analysis.run.batch_sizes import describe_batches, mean_batch
+from analysis.run.batch_sizes import describe_batches
 from analysis.run.clock import Clock, describe_long_gaps, read_clock, repair_clock, time_to_train
 from analysis.run.corrupt_rows import describe_damage
 from analysis.run.counted_tokens import counts_beyond_length, describe_counted_tokens, tokens_per_sample
@@ -66,18 +66,18 @@ def analyze_steps(
     filled = by_settings(repaired.steps, how, later, fill_batch)
     marked = select_rows(filled, pauses, rules)
     # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
-    means = marked.with_columns(global_batch_size=mean_batch())
+    means = marked.with_columns(global_batch_size="mean_batch")
     counted = tokens_per_sample(means)
     beyond = counts_beyond_length(steps, counted)
-    lengths = {} if counted is None or beyond else {"seq_length": pl.lit(counted)}
-    rated = by_settings(means.with_columns(**lengths), how, later, compute_metrics)
+    sized = means if counted is None or beyond else means.with_columns(seq_length=pl.lit(counted))
+    rated = by_settings(sized, how, later, compute_metrics)
     computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
     # The baseline and the value of a row are used several times and are slow to compute.
-    rows = with_baseline(computed)
+    rows = with_baseline(computed.hstack([marked["mean_batch"]]))
     priced = value_rows(rows)
     time_breakdown = break_down_time(rows, events, pauses, clock, priced)
-    long_gaps = describe_long_gaps(repaired.steps) if repaired.trusted and not streams else ()
+    long_gaps = describe_long_gaps(repaired.gaps) if repaired.trusted and not streams else ()
     clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
@@ -97,7 +97,7 @@ def analyze_steps(
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
-        reliability=count_goodput(rows, time_breakdown, segments, events, goodput if clock.seconds else None),
+        reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if known else None,
@@ -129,13 +129,12 @@ def analyze_steps(
 
 
 def _share(time_breakdown: pl.DataFrame, part: str) -> float | None:
-    rows = time_breakdown.filter(pl.col("part") == part)
-    return rows.item(0, "share") if len(rows) else None
+    return dict(time_breakdown["part", "share"].iter_rows()).get(part)
 
 
 def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
     """FLOPs of the last step whose batch and sequence length are known."""
-    known = steps.select("global_batch_size", "seq_length").drop_nulls()
+    known = steps["global_batch_size", "seq_length"].drop_nulls()
     if known.is_empty():
         return None
     batch, length = known.row(-1)

@@ -7,11 +7,12 @@ batch takes longer per sample than a large one: where batches change, the cost o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import polars as pl
 
-from analysis.run.batch_sizes import mean_batch
+from analysis.run.batch_sizes import mean_batch, with_mean_batch
+from analysis.run.frame_filters import with_known
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,13 +26,16 @@ ONE_PACE, PACE_ROWS = 0.10, 8
 TWICE, FAR_ROWS = 2, 4
 
 
-def middle(name: str, slow: Literal["higher", "lower"] = "higher") -> pl.Expr:
-    """The median of a column; where the two rows in the middle differ, the ``slow`` one of them: a pace that ran."""
-    value = pl.col(name)
-    lower, higher = (value.quantile(0.5, side) for side in ("lower", "higher"))
-    unlike = (higher > (1 + ONE_PACE) * lower) & (value.count() >= PACE_ROWS)
-    apart = unlike | ((higher > TWICE * lower) & (value.count() >= FAR_ROWS))
-    return pl.when(apart).then(value.quantile(0.5, slow)).otherwise(value.median())
+def middle(values: pl.Series, slow: Literal["higher", "lower"] = "higher") -> float | None:
+    """The median; where the two values in the middle differ, the ``slow`` one of them: a pace that ran."""
+    lower, higher, n = values.quantile(0.5, "lower"), values.quantile(0.5, "higher"), values.count()
+    if lower is None or higher is None:
+        return None
+    # NaN is above all numbers.
+    unlike, far = (not higher <= times * lower for times in (1 + ONE_PACE, TWICE))
+    if (unlike and n >= PACE_ROWS) or (far and n >= FAR_ROWS):
+        return higher if slow == "higher" else lower
+    return cast("float", values.median())
 
 
 # Columns that give the pace of a row; its mean batch also depends on the rows before it.
@@ -44,11 +48,11 @@ def add_pace(rows: pl.DataFrame, settled: pl.Expr) -> pl.DataFrame:
     In a start with one batch the cost is in samples. Else it is in ms: the median of the ``settled`` rows of the batch,
     on a line between those of the next batches, in proportion beyond them.
     """
-    costed = rows.with_columns(cost=_samples())
-    points = _points(costed.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
-    if len(points):
-        costed = costed.with_columns(cost=_costs(costed, points))
-    return costed.with_columns(pace=pl.col("step_time_ms") / pl.col("cost"))
+    costed = with_mean_batch(rows).with_columns(cost=_samples())
+    if costed["cost"].n_unique() > 1:
+        points = _points(costed.select(pl.col("segment", "cost", "step_time_ms").filter(settled)))
+        costed = costed.with_columns(_costs(costed, points)) if len(points) else costed
+    return costed.hstack([(costed["step_time_ms"] / costed["cost"]).alias("pace")])
 
 
 def _points(rows: pl.DataFrame) -> pl.DataFrame:
@@ -86,7 +90,8 @@ def batch_points(rows: pl.DataFrame) -> pl.DataFrame:
 
     ``cost`` is in samples, ``step_time_ms`` the mean of ``n`` rows, ``spread`` their standard deviation over it.
     """
-    points = _points(rows.filter("counted").select("segment", "step_time_ms", cost=_samples()))
+    counted = rows.filter("counted").with_columns(mean_batch=mean_batch())
+    points = _points(counted.select("segment", "step_time_ms", cost=_samples()))
     return points.with_columns(step_time_ms="mean").sort("cost") if len(points) else points
 
 
@@ -105,7 +110,7 @@ def _through(samples: NDArray[np.float64], ms: NDArray[np.float64], asked: NDArr
 
 def with_baseline(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with the column ``baseline_ms``, which they may have already."""
-    return rows if "baseline_ms" in rows.columns else rows.with_columns(baseline_ms=baseline_ms(rows))
+    return rows if "baseline_ms" in rows.columns else rows.hstack([baseline_ms(rows)])
 
 
 def longer() -> pl.Expr:
@@ -119,7 +124,7 @@ def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     Rows without counted neighbours take the nearest counted rows. A start without counted rows takes the time per
     sample of the whole run. Null where no row counts at all, and for copies.
     """
-    own = rows.select("counted", *READ).with_row_index("at").filter(pl.col("iterations").is_not_null())
+    own = with_known(with_mean_batch(rows)["counted", "mean_batch", *READ].with_row_index("at"), "iterations")
     paced = add_pace(own, pl.col("counted"))
     # Only rows that do not count need the median of the rows around them.
     not_counted = (~pl.col("counted")).cast(pl.Float64)
@@ -131,9 +136,11 @@ def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     filled = pace.fill_null(pl.coalesce("local", counted).backward_fill().over("segment"))
     anywhere = pl.when("counted").then(pl.col("step_time_ms") / _samples()).median() * _samples()
     baseline = joined.select("at", baseline_ms=pl.coalesce(filled * pl.col("cost"), anywhere))
-    places = rows.select(at=pl.int_range(pl.len(), dtype=pl.UInt32))
+    if len(baseline) == len(rows):
+        return baseline["baseline_ms"]
+    places = pl.select(at=pl.int_range(len(rows), dtype=pl.UInt32))
     return places.join(baseline, on="at", how="left", maintain_order="left")["baseline_ms"]
 
 
 def _samples() -> pl.Expr:
-    return mean_batch().cast(pl.Float64).fill_null(1.0)
+    return pl.col("mean_batch").cast(pl.Float64).fill_null(1.0)

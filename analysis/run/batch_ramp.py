@@ -7,13 +7,13 @@ a step has a fixed part and one for each sample; rows of one batch show only the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 import regex
 
 from analysis.run.baseline_step_time import batch_points
 from logparse.context.run_context import RunContext
+from logparse.light_dataclass import dataclass
 
 # Intervals are of 95 %.
 SURE, LEAST_SPREAD = 1.96, 1e-6

@@ -31,9 +31,14 @@ def mean_batch() -> pl.Expr:
     return pl.when(ramps).then(mean).when(first).then(consumed / iterations).otherwise(batch)
 
 
+def with_mean_batch(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with the column ``mean_batch``, which they may have already."""
+    return rows if "mean_batch" in rows.columns else rows.with_columns(mean_batch=mean_batch())
+
+
 def batch_changes() -> pl.Expr:
     """The batch was another one in a part of the row's steps, so that its time is not that of the printed one."""
-    return (mean_batch() != pl.col("global_batch_size")).fill_null(False)
+    return (pl.col("mean_batch") != pl.col("global_batch_size")).fill_null(False)
 
 
 def _consumed() -> pl.Expr:
@@ -49,10 +54,12 @@ def _before(name: str) -> pl.Expr:
 
 def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
     """A note where the samples consumed contradict the batch on most rows, outside a ramp, or an epoch has fewer."""
-    beyond = steps.filter(pl.col("epoch_samples") < pl.col("global_batch_size"))
-    if len(beyond):
-        samples, batch = beyond.select("epoch_samples", "global_batch_size").row(0)
+    beyond = steps["epoch_samples"] < steps["global_batch_size"]
+    if beyond.any():
+        samples, batch = (steps[name].filter(beyond)[0] for name in ("epoch_samples", "global_batch_size"))
         yield warning("batch_beyond_epoch", samples=samples, batch=batch)
+    if not steps["consumed_samples"].count():
+        return
     steady = steps.select(
         "source",
         "line_number",
@@ -61,17 +68,19 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
             _consumed() / pl.col("iterations")
         ),
     ).drop_nulls()
-    wrong = steady.filter(pl.col("mean") != pl.col("batch"))
-    if len(wrong) > len(steady) / 2:
-        source, line, batch, mean = wrong.row(0)
-        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=len(wrong) - 1)
+    wrong = steady["mean"] != steady["batch"]
+    if (n := wrong.sum()) > len(steady) / 2:
+        source, line, batch, mean = steady.filter(wrong).row(0)
+        yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=n - 1)
 
 
 def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) -> Iterator[Note]:
     """Several batches; a warning where many steps have another batch, and another time, than ``step_time_ms`` is of."""
     timed = OF_THE_RUN & TIMED & pl.col("excluded_reason").ne_missing(WARM_UP)
+    if steps["global_batch_size"].n_unique() < 2 or not step_time_ms:
+        return
     rows = steps.filter(timed).drop_nulls(["global_batch_size", "step_time_ms", "iterations"])
-    if rows["global_batch_size"].n_unique() < 2 or not step_time_ms:
+    if rows["global_batch_size"].n_unique() < 2:
         return
     counted = rows.filter("counted").sort((pl.col("step_time_ms") - step_time_ms).abs())
     if counted.is_empty():

@@ -148,8 +148,8 @@ def _of_reading(run: Loaded) -> list[Note]:
 
 def _of_bars(log: ParsedLog) -> Iterator[Note]:
     """That steps are of a progress bar, which may be of other work where the log has nothing else of the trainer."""
-    of_trainer = log.settings.filter(pl.col("kind") != OF_ADAPTERS)
-    if log.format.longest_plan and of_trainer.is_empty() and all(map(pl.DataFrame.is_empty, log.records.values())):
+    of_trainer = (log.settings["kind"] != OF_ADAPTERS).any()
+    if log.format.longest_plan and not of_trainer and all(map(pl.DataFrame.is_empty, log.records.values())):
         yield warning("steps_of_a_bar", framework=log.format.framework)
 
 

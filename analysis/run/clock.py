@@ -10,16 +10,17 @@ and without any event, is taken for one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import TIMED
+from analysis.run.exclusion_reasons import ROW_MS, TIMED
+from analysis.run.frame_filters import stamps_of, with_known
 from analysis.run.interruptions import NO_PAUSES, Pauses, count_between
 from analysis.run.restarts import OWN
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 # A clock that misses SET_BACK_S was set back. Zones differ by quarters of an hour, so a jump near a multiple is one.
 # A clock with more than MOST_JUMPS is no clock.
@@ -37,10 +38,11 @@ MOST_S = 230 * 365.25 * 86_400
 
 @dataclass(frozen=True)
 class RepairedClock:
-    """Rows and events by one clock. ``trusted`` is False where a jump of unknown size lies between two stamps."""
+    """Rows, events and ``gaps`` by one clock. ``trusted`` is False where a jump of unknown size lies between stamps."""
 
     steps: pl.DataFrame
     events: pl.DataFrame
+    gaps: pl.DataFrame
     notes: tuple[Note, ...] = ()
     trusted: bool = True
 
@@ -55,16 +57,15 @@ class Clock:
 
 def repair_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_PAUSES) -> RepairedClock:
     """Move the stamps after a jump to the clock before it, where the times of the steps prove the jump."""
-    if steps["timestamp"].null_count() == len(steps):
-        return RepairedClock(steps, events)
-    jumps = _jumps(steps, events, pauses)
+    gaps = _gaps(steps, pauses)
+    jumps = _jumps(gaps, events)
     if jumps.is_empty():
-        return RepairedClock(steps, events)
+        return RepairedClock(steps, events, gaps)
     unknown = jumps.filter(pl.col("back").is_null())
     if len(unknown) or len(jumps) > MOST_JUMPS:
         at = (unknown if len(unknown) else jumps).row(0, named=True)
         note = warning("clock_unknown", source=at["source"], line=at["line_number"], n=len(jumps))
-        return RepairedClock(steps, events, (note,), trusted=False)
+        return RepairedClock(steps, events, gaps, (note,), trusted=False)
     notes = [
         warning("clock_set_back" if back > 0 else "clock_set_forward", seconds=abs(back), source=source, line=line)
         for source, line, back in jumps.select("source", "line_number", "back").iter_rows()
@@ -73,33 +74,35 @@ def repair_clock(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses = NO_
     shifts = shifts.join(jumps.select("at", "back"), on="at", how="left", maintain_order="left")
     shifts = shifts.with_columns(later=pl.col("back").fill_null(0.0).cum_sum())
     repaired = steps.with_columns(pl.col("timestamp") + _seconds(shifts["later"]))
-    return RepairedClock(repaired, _events_by(events, shifts), tuple(notes))
+    return RepairedClock(repaired, _events_by(events, shifts), _gaps(repaired, pauses), tuple(notes))
 
 
-def _jumps(steps: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
+def _jumps(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Rows (at, source, line_number) before which the clock was set ``back``, in seconds; null where unknown.
 
     Below 0 where it was set forward.
     """
-    gaps = _gaps(steps, pauses)
-    judged = gaps.with_columns(ran_back=pl.col("gap") < -SET_BACK_S).with_columns(back=_set_back(gaps))
-    # Long steps can be set back without the stamps falling; where many are, it is the times that are wrong.
-    slow = judged.filter(pl.col("same") & ~pl.col("ran_back") & pl.col("back").is_not_null() & (pl.col("gap") > 0))
-    fell = judged.filter("ran_back", pl.col("same") | pl.col("goes_on"))
-    back = pl.concat([fell, slow] if len(slow) <= MOST_JUMPS else [fell])
-    known = back.with_columns(back=pl.when(pl.col("same") & pl.col("known")).then("back"))
+    # Time outside the steps also passes at a jump: at least the typical one, at most as long as the longest.
+    outside = gaps.select((-pl.col("short")).filter("same", pl.col("gap") >= 0)).to_series()
+    typical, longest = (max(0.0, float(value or 0.0)) for value in (outside.median(), outside.max()))  # type: ignore[arg-type]
+    back, ran_back = _set_back(typical, longest), pl.col("gap") < -SET_BACK_S
+    judged = gaps.with_columns(
+        fell=ran_back & (pl.col("same") | pl.col("goes_on")),
+        # Long steps can be set back without the stamps falling; where many are, it is the times that are wrong.
+        slow=pl.col("same") & ~ran_back & back.is_not_null() & (pl.col("gap") > 0),
+        back=pl.when(pl.col("same") & pl.col("known")).then(back),
+        forward=_set_forward(typical),
+    )
+    if not judged["fell"].any() and not judged["slow"].any() and not judged["forward"].count():
+        return judged.clear()
+    set_back = pl.col("fell") | pl.col("slow") if judged["slow"].sum() <= MOST_JUMPS else pl.col("fell")
     columns = ("at", "source", "line_number", "back")
-    return pl.concat([known.select(columns), _set_forward(gaps, events).select(columns)]).sort("at")
+    return pl.concat([judged.filter(set_back)[columns], _alone(judged, events)[columns]]).sort("at")
 
 
-def _set_forward(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``gaps`` before which the clock was set forward; ``back`` is below 0.
-
-    A pause of as long is none: a save, a restart or any other event lies in it, a step is slow, or there are others.
-    """
+def _set_forward(typical: float) -> pl.Expr:
+    """Seconds, below 0, by which the clock may have been set forward before a row of gaps, if no pause is as long."""
     over, quarter, time = -pl.col("short"), pl.lit(QUARTER_S), pl.col("step_time_ms")
-    within = gaps.filter("same", pl.col("gap") >= 0)
-    typical = max(0.0, float(within.select((-pl.col("short")).median()).item() or 0.0))
     around = time.rolling_median(ROWS_AROUND, min_samples=1, center=True).over("segment")
     at_pace = (time <= TYPICAL * around).fill_null(value=False)
     goes_on = (pl.col("segment").shift(-1) == pl.col("segment")).fill_null(value=False)
@@ -107,11 +110,19 @@ def _set_forward(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     near = pl.max_horizontal(pl.lit(NEAR_FORWARD_S), NEAR_FORWARD * pl.col("steps_s")).clip(upper_bound=NEAR_S)
     jump = (quarters > 0) & ((over - typical - quarters).abs() <= near)
     alone = pl.col("same") & pl.col("known") & pl.col("same_file") & ~pl.col("paused")
-    found = gaps.filter(alone & jump & at_pace & at_pace.shift(1) & goes_on).with_columns(back=-quarters)
-    others = (
-        within.filter(~pl.col("paused"), ~pl.col("at").is_in(found["at"].implode())).select(over.max()).item() or 0.0
-    )
-    if not 0 < len(found) <= MOST_JUMPS or others > -OTHER_GAPS * float(found["back"].max()):  # type: ignore[arg-type]
+    return pl.when(alone & jump & at_pace & at_pace.shift(1) & goes_on).then(-quarters)
+
+
+def _alone(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``gaps`` before which the clock was set forward; ``back`` is below 0.
+
+    A pause of as long is none: a save, a restart or any other event lies in it, a step is slow, or there are others.
+    """
+    found = gaps.filter(pl.col("forward").is_not_null()).with_columns(back="forward")
+    if not 0 < len(found) <= MOST_JUMPS:
+        return found.clear()
+    others = gaps.filter("same", pl.col("gap") >= 0, ~pl.col("paused"), pl.col("forward").is_null())["short"].min()
+    if -float(others or 0.0) > -OTHER_GAPS * float(found["back"].max()):  # type: ignore[arg-type]
         return found.clear()
     return found.filter([not _eventful(events, *row) for row in found.select("source", "before", "line_number").rows()])
 
@@ -128,19 +139,18 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     ``gap`` is by the stamps and ``steps_s`` by the times of the steps, in seconds; ``short`` is how much less the first
     is. ``same`` start, ``goes_on`` of one lineage, ``paused`` by a save or an evaluation; ``before`` is its line.
     """
-    own = steps.with_row_index("at").filter(OWN & pl.col("iterations").is_not_null())
+    columns = ("source", "line_number", "segment", "lineage", "step", "step_time_ms", "timestamp")
+    read = steps[(*columns, "iterations", *OWN.meta.root_names())].with_row_index("at")
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000
     # Of a gap in which lines are missing it is unknown what was done.
     whole = (pl.col("step").diff() <= pl.col("iterations")) | (pl.col("segment") != pl.col("segment").shift(1))
     known = ((pl.col("step_time_ms") > 0) & whole.fill_null(value=True)).fill_null(value=False)
-    columns = ("at", "source", "line_number", "segment", "lineage", "step", "step_time_ms", "timestamp")
-    read = own.select(*columns, known=known, took=took)
-    stamped = read.drop_nulls("timestamp")
+    own = read.filter(OWN & pl.col("iterations").is_not_null()).select("at", *columns, known=known, took=took)
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
     same, goes_on, same_file = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage", "source"))
     steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
-    return stamped.with_columns(
-        paused=count_between(steps_of_pauses, stamped["step"].shift(1), stamped["step"]) > 0,
+    return with_known(own, "timestamp").with_columns(
+        paused=count_between(steps_of_pauses, pl.col("step").shift(1), pl.col("step")) > 0,
         same=same,
         goes_on=goes_on,
         same_file=same_file,
@@ -151,17 +161,17 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     )
 
 
-def _set_back(gaps: pl.DataFrame) -> pl.Expr:
-    """Seconds by which the clock was set back before a row of ``gaps``: quarters of an hour, else where it ran back."""
-    # Time outside the steps also passes at a jump: at least the typical one, at most as long as the longest.
-    outside = gaps.filter("same", pl.col("gap") >= 0).select(outside=-pl.col("short"))["outside"]
-    typical, longest = (max(0.0, float(value or 0.0)) for value in (outside.median(), outside.max()))  # type: ignore[arg-type]
+def _set_back(typical: float, longest: float) -> pl.Expr:
+    """Seconds by which the clock was set back before a row of gaps: quarters of an hour, else where it ran back.
+
+    ``typical`` and ``longest`` are the seconds of a gap outside its steps.
+    """
     near_s = pl.max_horizontal(pl.lit(NEAR_S), 0.02 * pl.col("steps_s"))
     quarters = ((pl.col("short") - near_s) / QUARTER_S).ceil() * QUARTER_S
     # Where a save or an evaluation is printed, none need have shown how long it is.
     longest_s = pl.when("paused").then(QUARTER_S / 2).otherwise(min(longest + CUT_S, QUARTER_S / 2))
     near = (quarters - pl.col("short") <= pl.max_horizontal(near_s, longest_s)) & (quarters > 0)
-    return pl.when(near).then(quarters).when("ran_back").then(pl.col("short") + typical)
+    return pl.when(near).then(quarters).when(pl.col("gap") < -SET_BACK_S).then(pl.col("short") + typical)
 
 
 def _events_by(events: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -199,15 +209,13 @@ def step_loop(steps: pl.DataFrame, events: pl.DataFrame) -> StepLoop | None:
     ends: Any = (steps["line_number"].min(), steps["line_number"].max())
     mine = events.filter(pl.col("source") == steps["source"][0]).drop_nulls("timestamp")
     before, after = mine.filter(pl.col("line_number") < ends[0]), mine.filter(pl.col("line_number") > ends[1])
-    begins: Any = before.filter(pl.col("kind") == "training starts")["timestamp"].max()
-    stops: Any = after.filter(pl.col("kind") == "training ends")["timestamp"].min()
+    begins: Any = stamps_of(before, "training starts").max()
+    stops: Any = stamps_of(after, "training ends").min()
     first: Any = before["timestamp"].min()
     if begins is None or stops is None:
         return None
     seconds = (stops - begins).total_seconds()
-    steps_s = (
-        float(steps.filter(TIMED).select((pl.col("step_time_ms") * pl.col("iterations")).sum()).item() or 0) / 1000
-    )
+    steps_s = float(steps.select(ROW_MS.filter(TIMED).sum()).item() or 0) / 1000
     # Else the two lines are of another loop, or of two clocks.
     fits = steps_s <= seconds * (1 + ROUNDED) + 2 * CUT_S
     return StepLoop(seconds, (begins - first).total_seconds()) if fits else None
@@ -218,43 +226,45 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
 
     None where fewer than two step lines carry a stamp, and where the steps took longer than the clock, which cannot be.
     """
-    own = steps.filter(~pl.col("copied"))
-    held = pl.when(TIMED).then(pl.col("step_time_ms") * pl.col("iterations")).fill_null(0)
-    stamped = own.drop_nulls("timestamp")
-    if stamped.is_empty() and (loop := step_loop(own, events)):
-        steps_s = float(own.filter(TIMED).select(held.sum()).item() or 0.0) / 1000
-        return Clock(max(loop.start_up + loop.seconds, loop.start_up + steps_s))
-    if len(stamped) < 2:
+    own, stamp = ~pl.col("copied"), pl.col("timestamp")
+    held = pl.when(TIMED).then(ROW_MS).fill_null(0)
+    n, begin, last, in_loop, in_lines = steps.select(
+        stamp.filter(own).count(),
+        begin=(stamp - pl.duration(milliseconds=held)).filter(own).min(),
+        last=stamp.filter(own).max(),
+        in_loop=held.filter(own, TIMED).sum(),
+        in_lines=held.filter(own, pl.col("step_time_ms").is_finite()).sum(),
+    ).row(0)
+    if not n and (loop := step_loop(steps.filter(own), events)):
+        return Clock(max(loop.start_up + loop.seconds, loop.start_up + in_loop / 1000))
+    if n < 2:
         return Clock(None)
-    begin = stamped.select(pl.col("timestamp") - pl.duration(milliseconds=held)).to_series().min()
-    stamps: list[Any] = [begin, stamped["timestamp"].max(), *events["timestamp"].drop_nulls()]
-    seconds: float = (max(stamps) - min(stamps)).total_seconds()
-    steps_s = float(own.filter(pl.col("step_time_ms").is_finite()).select(held.sum()).item() or 0.0) / 1000
+    stamps: list[Any] = [begin, last, events["timestamp"].min(), events["timestamp"].max()]
+    known = [stamp for stamp in stamps if stamp is not None]
+    seconds, steps_s = (max(known) - min(known)).total_seconds(), in_lines / 1000
     if steps_s > seconds * (1 + ROUNDED) + 2 * CUT_S:
         return Clock(None, (warning("clock_shorter_than_steps", seconds=seconds, steps_seconds=steps_s),))
     return Clock(max(seconds, steps_s))
 
 
-def describe_long_gaps(steps: pl.DataFrame) -> Iterator[Note]:
+def describe_long_gaps(gaps: pl.DataFrame) -> Iterator[Note]:
     """A warning where nearly every gap between two stamps is similar, and much longer than its steps."""
-    gaps = _gaps(steps, NO_PAUSES).filter("same", "known", pl.col("gap") > 0)
-    if len(gaps) < FEWEST_GAPS:
+    known = gaps.filter("same", "known", pl.col("gap") > 0)
+    typical = float(known["gap"].median() or 0.0)  # type: ignore[arg-type]
+    if len(known) < FEWEST_GAPS or typical < LEAST_GAP_S:
         return
-    typical = float(gaps["gap"].median() or 0.0)  # type: ignore[arg-type]
     # Stamps are cut to seconds.
     similar = ((pl.col("gap") - typical).abs() <= SIMILAR * typical + CUT_S).mean()
     short = (pl.col("steps_s") < PART_OF_GAP * pl.col("gap")).mean()
-    shares = gaps.select(similar=similar, short=short).row(0)
-    if typical >= LEAST_GAP_S and min(shares) > NEARLY_ALL:
-        took: Any = gaps["steps_s"].median()
+    if min(known.select(similar=similar, short=short).row(0)) > NEARLY_ALL:
+        took: Any = known["steps_s"].median()
         yield warning("clock_longer_than_steps", steps_seconds=took, seconds=typical, share=took / typical)
 
 
 def time_to_train(steps: pl.DataFrame, events: pl.DataFrame) -> float | None:
     """Seconds from the first start line of the training to its last end line; None where a step follows that."""
-    stamps = {kind: events.filter(pl.col("kind") == kind)["timestamp"] for kind in ("training starts", "training ends")}
-    begin: Any = stamps["training starts"].min()
-    end: Any = stamps["training ends"].max()
+    begin: Any = stamps_of(events, "training starts").min()
+    end: Any = stamps_of(events, "training ends").max()
     last: Any = steps["timestamp"].max()
     if begin is None or end is None or (last is not None and end < last):
         return None

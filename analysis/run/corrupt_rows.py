@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from analysis.run.frame_filters import only
+from analysis.run.frame_filters import only, with_known
 from logparse.findings import Note, warning
 
 # Rows that agree are at most this many typical distances apart: a line between them may be missing too.
@@ -23,13 +23,15 @@ SHOWN = 3
 
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
-    read = steps.select("source", "begun", "copied", "step", "train_steps", "timestamp")
-    own = read.with_row_index("at").filter(~pl.col("copied"))
-    numbers, stamps = _numbers_out_of_line(own), _stamps_out_of_line(own)
-    at = pl.int_range(pl.len(), dtype=pl.UInt32)
+    read = steps["source", "begun", "copied", "step", "train_steps", "timestamp"].with_row_index("at")
+    own = only(read, ~read["copied"])
+    numbers, stamps = (
+        pl.int_range(pl.len(), dtype=pl.UInt32).is_in(pl.lit(places).implode()) if len(places) else pl.lit(value=False)
+        for places in (_numbers_out_of_line(own), _stamps_out_of_line(own))
+    )
     return steps.with_columns(
-        damaged=at.is_in(numbers.implode()),
-        timestamp=pl.when(~at.is_in(stamps.implode())).then("timestamp"),
+        damaged=numbers,
+        timestamp=pl.when(~stamps).then("timestamp"),
         global_batch_size=pl.when(pl.col("global_batch_size") > 0).then("global_batch_size"),
     )
 
@@ -38,16 +40,17 @@ def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of steps above those asked for, then of lone ones among the rest."""
     # The median too, because on one line it may be the last step that is damaged.
     last = pl.max_horizontal("train_steps", pl.col("train_steps").median().over("source"))
-    checked = own.with_columns(beyond=(pl.col("step") > last).fill_null(False))
+    beyond = (pl.col("step") > last).fill_null(False)
     # Where most steps are above it, that number means something else.
-    kept = checked.filter(~pl.col("beyond") | (pl.col("beyond").mean().over("source") > 0.5))
+    out = own.select(beyond & ~(beyond.mean().over("source") > 0.5)).to_series()
+    kept = only(own, ~out)
     rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
-    lone = kept["at"].clear()
+    places = own["at"].filter(out)
     # Between numbers that never fall each lies between its neighbours.
-    if (rising["rise"] < 0).any():
-        # A selection computes a repeated expression once; a filter does not.
-        lone = kept["at"].filter(rising.select(_number_out_of_line()).to_series())
-    return own["at"].filter(~own["at"].is_in(kept["at"].implode()) | own["at"].is_in(lone.implode()))
+    if not (rising["rise"] < 0).any():
+        return places
+    # A selection computes a repeated expression once; a filter does not.
+    return pl.concat([places, kept["at"].filter(rising.select(_number_out_of_line()).to_series())])
 
 
 def _number_out_of_line() -> pl.Expr:
@@ -61,11 +64,16 @@ def _number_out_of_line() -> pl.Expr:
 
 def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
-    stamped = only(own.select("at", "source", "timestamp"), pl.col("timestamp").is_not_null())
-    kept = stamped
+    kept = with_known(own["at", "source", "timestamp"], "timestamp")
+    places = []
+    stamp = pl.col("timestamp")
     for rest in (None, LONGEST_REST):
-        kept = only(kept, ~_stamp_out_of_line(rest))
-    return stamped["at"].filter(~stamped["at"].is_in(kept["at"].implode()))
+        before, after = (stamp.shift(rows).over("source") for rows in (1, -1))
+        near = kept.with_columns(before=before, after=after, several=pl.len().over("source") > 2)
+        out = near.select(_stamp_out_of_line(rest)).to_series()
+        places.append(kept["at"].filter(out))
+        kept = only(kept, ~out)
+    return pl.concat(places)
 
 
 def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
@@ -74,30 +82,29 @@ def _stamp_out_of_line(rest: timedelta | None) -> pl.Expr:
     Of two clocks alone none is known to be the wrong one.
     """
     stamp, longest = pl.col("timestamp"), pl.lit(rest, pl.Duration("us"))
-    before, after = stamp.shift(1).over("source"), stamp.shift(-1).over("source")
-    begin, end = before.fill_null(after - longest), after.fill_null(before + longest)
+    begin = pl.col("before").fill_null(pl.col("after") - longest)
+    end = pl.col("after").fill_null(pl.col("before") + longest)
     outside = (stamp < begin - OUT_OF_ORDER) | (stamp > end + OUT_OF_ORDER)
-    several = pl.len().over("source") > 2
-    return ((begin <= end) & outside & several).fill_null(False)
+    return ((begin <= end) & outside & pl.col("several")).fill_null(False)
 
 
 def describe_damage(printed: pl.DataFrame, marked: pl.DataFrame) -> Iterator[Note]:
     """Notes on each kind of damage: what was ``printed``, on which of the first lines, and how many more there are."""
-
-    def lost(name: str, where: pl.Series) -> pl.DataFrame:
-        return printed[["source", "line_number", name]].filter(where)
-
-    def forgotten(name: str) -> pl.DataFrame:
-        return lost(name, printed[name].is_not_null() & marked[name].is_null())
-
-    yield from name_first("step", lost("step", marked["damaged"]), "step_damaged", "more_steps_damaged")
-    yield from name_first("timestamp", forgotten("timestamp"), "stamp_damaged", "more_stamps_damaged")
-    yield from name_first("global_batch_size", forgotten("global_batch_size"), "batch_damaged", "more_batches_damaged")
+    codes = {
+        "step": ("step_damaged", "more_steps_damaged"),
+        "timestamp": ("stamp_damaged", "more_stamps_damaged"),
+        "global_batch_size": ("batch_damaged", "more_batches_damaged"),
+    }
+    forgotten = {name: pl.lit(printed[name]).is_not_null() & pl.col(name).is_null() for name in codes}
+    lost = marked.select(**forgotten | {"step": pl.col("damaged")})
+    for name, (one, more) in codes.items():
+        if lost[name].any():
+            yield from name_first(name, printed.filter(lost[name]), one, more)
 
 
 def name_first(column: str, rows: pl.DataFrame, one: str, more: str) -> Iterator[Note]:
     """A note ``one`` for each of the first ``rows``, and a note ``more`` with the number of the others."""
-    for source, line, value in rows[["source", "line_number", column]].head(SHOWN).iter_rows():
+    for source, line, value in rows["source", "line_number", column].head(SHOWN).iter_rows():
         yield warning(one, value=value, source=source, line=line)
     if len(rows) > SHOWN:
         yield warning(more, n=len(rows) - SHOWN)

@@ -17,14 +17,16 @@ AGREES, MOST_ROUNDED = 0.01, 1e-3
 
 def tokens_per_sample(steps: pl.DataFrame) -> float | None:
     """Mean tokens of a sample, where the lines count tokens and these are not the sequence length times the samples."""
+    if not steps["consumed_tokens"].count():
+        return None
     before, last = pl.col("consumed_tokens").shift(1).over("segment"), pl.col("step").shift(1).over("segment")
     rows = (
         steps.filter(pl.col("iterations").is_not_null() & pl.col("consumed_tokens").is_not_null())
-        # Across missing lines the count is of more steps than the row.
         .with_columns(
-            tokens=pl.when(pl.col("step") - last == pl.col("iterations")).then(pl.col("consumed_tokens") - before)
+            # Across missing lines the count is of more steps than the row.
+            tokens=pl.when(pl.col("step") - last == pl.col("iterations")).then(pl.col("consumed_tokens") - before),
+            samples=pl.col("iterations") * pl.col("global_batch_size"),
         )
-        .with_columns(samples=pl.col("iterations") * pl.col("global_batch_size"))
         .filter((pl.col("tokens") > 0) & (pl.col("samples") > 0))
     )
     if rows.is_empty() or _is_rounded(rows):
@@ -70,8 +72,6 @@ def describe_counted_tokens(steps: pl.DataFrame, counted: float | None, beyond: 
 
     ``beyond``: more than the lines print as the length, so that the count is not used.
     """
-    lengths = steps["seq_length"].drop_nulls()
-    if counted is not None and beyond:
-        yield warning("count_beyond_length", counted=counted, length=int(lengths[-1]))
-    elif counted is not None and len(lengths):
-        yield warning("tokens_counted", counted=counted, length=int(lengths[-1]))
+    length = steps["seq_length"].last(ignore_nulls=True)
+    if counted is not None and length is not None:
+        yield warning("count_beyond_length" if beyond else "tokens_counted", counted=counted, length=length)

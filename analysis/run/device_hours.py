@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
-from analysis.run.result import Analysis
+if TYPE_CHECKING:
+    from analysis.run.result import Analysis
 
 
 def run_seconds(analysis: Analysis) -> float | None:

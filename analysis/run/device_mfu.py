@@ -8,7 +8,6 @@ of the log's own formula.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from analysis.identify.implied_peak import SAME_PEAK, divided_by, implied_peak
 from analysis.run.printed_rates import printed_rates
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 # The number type of the peak that torchtitan falls back to. Source: torchtitan tools/utils.py, get_peak_flops.
 FALLBACK_TYPE = "bf16"

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from analysis.run.frame_filters import known
 from logparse.findings import Note, info
 
 
 def mark_other_jobs(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``other_job``: the row is of a job that did its last step, before a longer one began at the beginning."""
-    if steps["train_steps"].drop_nulls().n_unique() < 2:
+    if known(steps["train_steps"]).n_unique() < 2:
         return steps.with_columns(other_job=pl.lit(value=False))
     read = steps.select("source", "step", "train_steps", "copied", "damaged").with_row_index("at")
     own = read.filter(~pl.col("copied") & ~pl.col("damaged")).drop_nulls("train_steps")
@@ -37,6 +38,8 @@ def _ended_before_a_longer_one() -> pl.Expr:
 
 def describe_other_jobs(steps: pl.DataFrame) -> Iterator[Note]:
     """Notes on the lines of each other job, and on the steps that it was asked for."""
+    if not steps["other_job"].any():
+        return
     jobs = steps.filter("other_job").group_by("source", "train_steps", maintain_order=True)
     spans = jobs.agg(pl.col("line_number").first(), last=pl.col("line_number").last())
     for source, asked, first, last in spans.iter_rows():

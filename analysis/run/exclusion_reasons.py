@@ -24,3 +24,10 @@ STALL = "stall"
 OF_THE_RUN = ~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(False)
 # Rows whose time can be true; that of the others is in no rate and no sum.
 TIMED = ~pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
+# The time of all steps of a row.
+ROW_MS = pl.col("step_time_ms") * pl.col("iterations")
+
+
+def has_untimed(steps: pl.DataFrame) -> bool:
+    """Whether the time of any row is missing or damaged."""
+    return any((steps["excluded_reason"] == reason).any() for reason in (NO_TIME, TIME_DAMAGED))

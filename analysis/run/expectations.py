@@ -6,7 +6,6 @@ Comes in: an analysed run and what was read with it. Goes out: both comparisons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -17,6 +16,7 @@ from analysis.run.plan_comparison import Plan, plan_against
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

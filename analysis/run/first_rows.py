@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from analysis.run.baseline_step_time import with_baseline
-from analysis.run.exclusion_reasons import COPY, OTHER_JOB, TIMED
+from analysis.run.exclusion_reasons import COPY, OTHER_JOB, TIMED, has_untimed
 from analysis.run.pause_times import BEGINNINGS
 
 
@@ -17,6 +17,8 @@ def time_first_rows(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """``steps``, of which the stamped rows before the first row with a time in each start have one; the frame itself
     where there are none.
     """
+    if not has_untimed(steps):
+        return steps
     own = pl.col("excluded_reason").ne_missing(COPY) & pl.col("excluded_reason").ne_missing(OTHER_JOB)
     timed = (TIMED & own).cum_sum().over("segment")
     first = own & (timed == 0) & pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null()

@@ -10,18 +10,17 @@ line it shows only saves and evaluations.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.run.baseline_step_time import with_baseline
 from analysis.run.exclusion_reasons import REPLAYED
 from analysis.run.first_rows import time_first_rows
-from analysis.run.frame_filters import in_order, only
+from analysis.run.frame_filters import in_order, with_known
 from analysis.run.useful_time import PRICED_BY, value_rows
 from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
+from logparse.light_dataclass import dataclass
 from logparse.schema import conform
 
 if TYPE_CHECKING:
@@ -76,12 +75,20 @@ class Reliability:
 
 
 def count_goodput(
-    steps: pl.DataFrame, time_breakdown: pl.DataFrame, segments: pl.DataFrame, events: pl.DataFrame, ettr: float | None
+    steps: pl.DataFrame,
+    priced: pl.DataFrame,
+    time_breakdown: pl.DataFrame,
+    segments: pl.DataFrame,
+    events: pl.DataFrame,
+    ettr: float | None,
 ) -> Reliability:
-    """Measure a run by the field's terms; ``ettr`` is its goodput by the clock, None where that is unknown."""
+    """Measure a run by the field's terms; ``ettr`` is its goodput by the clock, None where that is unknown.
+
+    ``steps`` have their baseline; ``priced`` are the ``value_rows`` of them.
+    """
     stops, planned = _stops(segments, events)
     total = float(time_breakdown["seconds"].sum())
-    rows = _by_the_clock(steps, events) if ettr is not None else steps.clear()
+    rows = _by_the_clock(steps, events, priced) if ettr is not None else steps.clear()
     course = _Course.of(rows, total) if len(rows) > 1 else None
     return Reliability(
         ettr=ettr,
@@ -92,18 +99,20 @@ def count_goodput(
         lost_steps=int(segments["lost_steps"].sum()),
         longest_dead=_longest_dead(rows) if course else None,
         badput=_badput(time_breakdown),
-        curve=conform(course.curve() if course else pl.DataFrame(), GOODPUT_COLUMNS).with_columns(
-            run=pl.lit(steps["run"].first(), pl.String)
-        ),
+        curve=conform(course.curve(steps["run"][0]) if course else pl.DataFrame(), GOODPUT_COLUMNS),
     )
 
 
 def _badput(time_breakdown: pl.DataFrame) -> pl.DataFrame:
     types = {part: kind for kind, parts in TYPES.items() for part in parts}
-    lost = time_breakdown.filter(pl.col("part") != "useful")
-    named = lost.with_columns(type=pl.col("part").replace_strict(types, default="OTHER", return_dtype=pl.String))
-    totals = named.group_by("run", "type", maintain_order=True).agg(pl.col("seconds", "share").sum())
-    return conform(totals.filter(pl.col("seconds") > 0).sort("seconds", descending=True), BADPUT_COLUMNS)
+    totals: dict[str, tuple[str, str, float, float]] = {}
+    for run, part, seconds, share in time_breakdown.iter_rows():
+        if part != "useful":
+            kind = types.get(part, "OTHER")
+            *_, lost, of_all = totals.get(kind, (run, kind, 0.0, 0.0))
+            totals[kind] = (run, kind, lost + seconds, of_all + (share or 0.0))
+    rows = sorted((total for total in totals.values() if total[2] > 0), key=lambda total: -total[2])
+    return pl.DataFrame(rows, {column.name: column.dtype for column in BADPUT_COLUMNS}, orient="row")
 
 
 def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
@@ -120,40 +129,39 @@ def _stops(segments: pl.DataFrame, events: pl.DataFrame) -> tuple[int, int]:
     return len(again), ended.filter(within)["segment"].n_unique()
 
 
-def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame, priced: pl.DataFrame) -> pl.DataFrame:
     """Stamped rows in order, with seconds since the first stamp at which they ``end``, and what was productive in them.
 
-    A step that a later start did again was lost: it is productive when it was done for good.
+    A step that a later start did again was lost: it is productive when it was done for good. ``priced`` are the
+    ``value_rows`` of ``steps``.
     """
-    timed = time_first_rows(with_baseline(steps), events)
-    read = timed.select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
-    again = read.with_columns(
-        replayed=pl.lit(value=False), replayed_steps=pl.lit(0), excluded_reason=_unless_replayed()
+    timed = time_first_rows(steps, events)
+    if timed is not steps or timed["replayed"].any() or (timed["replayed_steps"] > 0).any():
+        read = timed.select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
+        first_time = {"replayed": pl.lit(value=False), "replayed_steps": pl.lit(0)}
+        priced = value_rows(read.with_columns(**first_time, excluded_reason=_unless_replayed()))
+    kept = pl.lit(1.0)
+    if timed["segment"].n_unique() > 1:
+        priced = priced.join(_lost_from(timed), on="segment", how="left")
+        before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
+        kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
+    rows = in_order(with_known(priced, "timestamp"), "timestamp")
+    began = (pl.col("timestamp") - pl.duration(milliseconds="time_ms")).min()
+    first = pl.min_horizontal(began, pl.lit(events["timestamp"].min(), pl.Datetime("us")))
+    return rows.with_columns(
+        productive_s=pl.col("useful_ms") / 1000 * kept,
+        first=first,
+        end=(pl.col("timestamp") - first).dt.total_microseconds() / 1e6,
     )
-    priced = value_rows(again).join(_lost_from(read), on="segment", how="left")
-    before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
-    kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
-    stamped = priced.with_columns(productive_s=pl.col("useful_ms") / 1000 * kept)
-    rows = in_order(only(stamped, pl.col("timestamp").is_not_null()), "timestamp")
-    first = pl.lit(_first_stamp(rows, events), pl.Datetime("us"))
-    return rows.with_columns(first=first, end=(pl.col("timestamp") - first).dt.total_microseconds() / 1e6)
 
 
 def _lost_from(rows: pl.DataFrame) -> pl.DataFrame:
     """By ``segment``, the first step that a later start of its lineage did again; null where none did."""
     resumes = (pl.col("step") - pl.col("iterations")).first().over("segment")
-    begun = only(rows, pl.col("iterations").is_not_null()).select("lineage", "segment", resumes=resumes)
+    read = with_known(rows["lineage", "segment", "step", "iterations"], "iterations")
+    begun = read.select("lineage", "segment", resumes=resumes)
     heads = begun.group_by("lineage", "segment", maintain_order=True).agg(pl.col("resumes").first())
     return heads.select("segment", lost_from=pl.col("resumes").shift(-1).cum_min(reverse=True).over("lineage"))
-
-
-def _first_stamp(rows: pl.DataFrame, events: pl.DataFrame) -> datetime | None:
-    """When the first of the rows or events began; None where there is neither."""
-    stamps: list[Any] = [
-        rows.select(pl.col("timestamp") - pl.duration(milliseconds="time_ms")).to_series().min(),
-        events["timestamp"].min(),
-    ]
-    return min((stamp for stamp in stamps if stamp is not None), default=None)
 
 
 def _unless_replayed() -> pl.Expr:
@@ -214,13 +222,13 @@ class _Course:
         least = int(shares.argmin())
         return float(shares[least]), float(within[least])
 
-    def curve(self) -> pl.DataFrame:
+    def curve(self, run: str) -> pl.DataFrame:
         """ETTR since the beginning and over the last hour, at up to MOST_POINTS moments."""
         import numpy as np
 
         moments = np.linspace(0, self.at[-1], min(MOST_POINTS, len(self.at)) + 1)[1:]
         whole = (np.interp(moments, self.at, self.productive) / np.maximum(moments, 1e-9)).clip(0, 1)
-        return pl.DataFrame({"hours": moments / HOUR_S, "ettr": whole, "ettr_of_hour": self._hour(moments)})
+        return pl.DataFrame({"run": run, "hours": moments / HOUR_S, "ettr": whole, "ettr_of_hour": self._hour(moments)})
 
 
 def _longest_dead(rows: pl.DataFrame) -> Stretch:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 
 import polars as pl
 
@@ -12,6 +12,7 @@ from analysis.run.exclusion_reasons import HOLDS_PAUSE
 from analysis.run.stalls import stalled
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
+from logparse.light_dataclass import dataclass
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 # Those of verl and NeMo-RL are always printed with the step that holds them.
@@ -36,27 +37,24 @@ class Pauses:
 NO_PAUSES = Pauses()
 
 
-def count_between(steps: Sequence[int], after: pl.Series, to: pl.Series) -> pl.Series:
+def count_between(steps: Sequence[int], after: pl.Expr | pl.Series, to: pl.Expr | pl.Series) -> pl.Expr:
     """How many of ``steps``, sorted, are ``after`` or a later one, and before ``to``."""
     if not steps:
-        return pl.Series([0], dtype=pl.Int64).new_from_index(0, len(to))
+        return pl.lit(0)
     marks = pl.lit(pl.Series(steps, dtype=pl.Int64))
-    before, earlier = (marks.search_sorted(pl.lit(step), "left") for step in (to, after))
-    return pl.select(before.cast(pl.Int64) - earlier).to_series()
+    return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:
     """Read pauses off the events, the evaluations, and the timers of those that print no line of their own."""
     events, evaluated = records["events"], records["evaluations"]["step"]
     begun = events.filter(pl.col("kind") == "save starts")
-    saved = begun["step"]
     if records["timers"].is_empty():
-        return Pauses(_sorted(saved), _sorted(evaluated))
+        return Pauses(_sorted(begun["step"]), _sorted(evaluated))
     timers = _with_place(records["timers"])
     saves, evaluations = (_timed(timers, names) for names in (SAVE_TIMERS, EVALUATION_TIMERS))
-    saved = _before_their_line(begun, saves)
     return Pauses(
-        _sorted(saved, saves["after_step"]),
+        _sorted(_before_their_line(begun, saves), saves["after_step"]),
         _sorted(evaluated, evaluations["after_step"]),
         _seconds(saves),
         _seconds(evaluations),
@@ -67,16 +65,16 @@ def describe_pauses(
     steps: pl.DataFrame, pauses: Pauses, time_holds_pauses: bool, pauses_are_printed: bool = False
 ) -> Iterator[Note]:
     """What delivered leaves out of rows whose time holds pauses; a warning where no line reports the pauses."""
-    periodic = steps.filter(pl.col("excluded_reason") == HOLDS_PAUSE)
-    if len(periodic):
+    reason = steps["excluded_reason"]
+    if (reason == HOLDS_PAUSE).any():
+        periodic = steps.filter(pl.col("excluded_reason") == HOLDS_PAUSE)
         places = periodic["step"]
         longer_ms = periodic.select(longer().median()).item()
         yield info("pauses_periodic", n=len(places), longer_ms=longer_ms, period=places.diff().mode().min())
         return
     if not time_holds_pauses:
         return
-    held = pl.col("excluded_reason").is_in(PAUSED).fill_null(value=False)
-    if n := int(steps.select(held.sum()).item()):
+    if n := sum((reason == paused).sum() for paused in PAUSED):
         yield info("pauses_left_out", n=n)
     elif not pauses_are_printed and pauses == Pauses() and (stalls := len(stalled(steps))):
         yield warning("pauses_not_told", n=stalls)
@@ -90,16 +88,18 @@ def _with_place(timers: pl.DataFrame) -> pl.DataFrame:
     """
     rise, one_line = pl.col("line_number").diff(), pl.col("min_ms").is_null()
     apart = (rise > 1) | (one_line & (rise != 0)) | (pl.col("source") != pl.col("source").shift(1))
-    blocks = timers.with_columns(block=apart.fill_null(value=True).cum_sum())
-    of_interval = pl.col("name").is_in(STEP_TIMERS).any().over("block") | pl.col("name").is_in(WITHIN_STEP)
-    return blocks.with_columns(after_step=pl.col("step") - of_interval.cast(pl.Int64), of_interval=of_interval)
+    block = apart.fill_null(value=True).cum_sum()
+    of_interval = pl.col("name").is_in(STEP_TIMERS).any().over(block) | pl.col("name").is_in(WITHIN_STEP)
+    return timers.with_columns(after_step=pl.col("step") - of_interval.cast(pl.Int64), of_interval=of_interval)
 
 
-def _before_their_line(begun: pl.DataFrame, saves: pl.DataFrame) -> pl.Series:
+def _before_their_line(begun: pl.DataFrame, saves: pl.DataFrame) -> list[int | None]:
     """The steps of the saves that are ``begun``, but for those that the timers of the same step show afterwards."""
-    timed = saves.filter("of_interval").select("source", "step", line="line_number").unique(["source", "step"])
-    both = begun.join(timed, on=["source", "step"], how="left", maintain_order="left")
-    return both.filter((pl.col("line") < pl.col("line_number")).fill_null(value=True))["step"]
+    read = ("source", "step", "line_number")
+    if begun.is_empty():
+        return []
+    timed = {(source, step): line for source, step, line in saves.filter("of_interval")[read].rows()[::-1]}
+    return [step for source, step, line in begun[read].iter_rows() if timed.get((source, step), -1) < line]
 
 
 def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
@@ -108,11 +108,11 @@ def _timed(timers: pl.DataFrame, names: tuple[str, ...]) -> pl.DataFrame:
 
 def _seconds(timers: pl.DataFrame) -> dict[int, float]:
     """Seconds by step; a timer in the block of a step line is a mean over its interval and gives no sum."""
-    if timers.is_empty():
+    if timers["of_interval"].all():
         return {}
-    whole = timers.filter(~pl.col("of_interval") & pl.col("after_step").is_not_null())
-    return dict(whole.group_by("after_step").agg(pl.col("max_ms").mean() / 1000).iter_rows())
+    seconds = timers.group_by("after_step").agg(pl.col("max_ms").filter(~pl.col("of_interval")).mean() / 1000)
+    return {step: mean for step, mean in seconds.iter_rows() if step is not None and mean is not None}
 
 
-def _sorted(*steps: pl.Series) -> tuple[int, ...]:
-    return tuple(sorted({step for some in steps for step in some.to_list() if step is not None}))
+def _sorted(*steps: Iterable[int | None]) -> tuple[int, ...]:
+    return tuple(sorted({step for some in steps for step in some if step is not None}))

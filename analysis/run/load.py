@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
 from logparse.errors import NoStepLineError
 from logparse.findings import Origin
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from logparse.formats._base import LogFormat
@@ -98,8 +99,8 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
         name = CPU if is_cpu(log.device.value) else log.device.value
         facts["device_name"] = Fact(name, log.device.origin(len(log.sources) > 1))
     for name in ("global_batch_size", "seq_length"):
-        printed = log.steps[name].unique()
-        if len(printed) == 1 and printed[0] is not None:
+        printed = log.steps[name]
+        if printed.n_unique() == 1 and printed[0] is not None:
             facts[name] = Fact(printed[0], _of_step_lines(log, name))
     if tokens := _tokens_of_each_step(log.steps):
         facts["tokens_per_step"] = Fact(tokens, _of_step_lines(log, "consumed_tokens"))
@@ -108,9 +109,11 @@ def _facts_of_lines(log: ParsedLog) -> dict[str, Fact]:
 
 def _tokens_of_each_step(steps: pl.DataFrame) -> int | None:
     """Tokens that a step consumes, where the lines count them and it is the same for all."""
-    counts = steps.select("source", "step", "consumed_tokens").drop_nulls()
-    each = counts.select(n=pl.col("step").diff().over("source"), tokens=pl.col("consumed_tokens").diff().over("source"))
-    of_one = each.filter(pl.col("n") > 0).select(pl.col("tokens") / pl.col("n")).to_series().unique()
+    if not steps["consumed_tokens"].count():
+        return None
+    counts = steps["source", "step", "consumed_tokens"].drop_nulls()
+    n, tokens = (pl.col(name).diff().over("source") for name in ("step", "consumed_tokens"))
+    of_one = counts.select((tokens / n).filter(n > 0).unique()).to_series()
     return int(of_one[0]) if len(of_one) == 1 and of_one[0] > 0 and of_one[0] == int(of_one[0]) else None
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -21,6 +20,7 @@ from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.errors import UsageError
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from analysis.estimate.stages import Stage
@@ -195,12 +195,13 @@ def _expectation(planned: Sequence[float], size: float, two_zeros: bool) -> Iter
 
 def _measured_by_stage(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> dict[int | None, float]:
     """Most bytes allocated by stage, from 1; Megatron numbers ranks stage by stage, the last axis of its layout."""
-    lines = memory.filter(memory["kind"] == "measured").drop_nulls("max_allocated_bytes")
+    lines = memory.filter(pl.col("kind") == "measured", pl.col("max_allocated_bytes").is_not_null())
     world, pp = analysis.computation.world_size, context.get("pipeline_model_parallel_size")
     if len(lines) and world and pp and lines["rank"].null_count() == 0 and world % pp == 0:
         stage = (pl.col("rank") // (world // pp) + 1).alias("stage")
         inside = lines.filter(pl.col("rank") < world)
         largest = inside.group_by(stage).agg(pl.col("max_allocated_bytes").max()).sort("stage")
         return dict(largest.iter_rows())
-    sizes = [*lines["max_allocated_bytes"], *analysis.steps["max_memory_allocated_bytes"].drop_nulls()]
+    most: list[Any] = [lines["max_allocated_bytes"].max(), analysis.steps["max_memory_allocated_bytes"].max()]
+    sizes = [size for size in most if size is not None]
     return {None: max(sizes)} if sizes else {}

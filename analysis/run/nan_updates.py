@@ -17,14 +17,12 @@ from logparse.findings import Note, warning
 VANISHED = "loss_vanished"
 
 
-def mark_nan_updates(steps: pl.DataFrame) -> pl.DataFrame:
-    """Add ``update_is_nan``: the loss is NaN, infinite or no longer printed, or the gradient norm is NaN."""
+def update_is_nan(steps: pl.DataFrame) -> pl.Expr:
+    """Whether the loss is NaN, infinite or no longer printed, or the gradient norm is NaN."""
     vanished = pl.col(VANISHED) if VANISHED in steps.columns else pl.lit(value=False)
     loss, gradient = (pl.col(name).is_nan().fill_null(value=False) for name in ("loss", "grad_norm"))
     # What overflows in fp16 is NaN or infinite; its update is skipped, and counts as such.
-    return steps.with_columns(
-        update_is_nan=loss | vanished | (gradient & ~_skipped()) | (is_infinite("loss") & ~_skipped())
-    )
+    return loss | vanished | (gradient & ~_skipped()) | (is_infinite("loss") & ~_skipped())
 
 
 def is_infinite(name: str) -> pl.Expr:
@@ -38,20 +36,22 @@ def _skipped() -> pl.Expr:
 
 def describe_nan_updates(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning that says how many rows are NaN or infinite, and where the first one is."""
-    own = steps.filter(~pl.col("copied"))
-    nan = own.filter(pl.col("update_is_nan") | (is_infinite("grad_norm") & ~_skipped()))
+    nan = steps.filter(~pl.col("copied"), pl.col("update_is_nan") | (is_infinite("grad_norm") & ~_skipped()))
     if len(nan):
-        source, line = nan.select("source", "line_number").row(0)
         # A loss that is no longer printed is null.
         of_gradient = nan["loss"].is_finite().fill_null(value=False).all()
-        what = "gradient norm" if of_gradient else "loss"
-        yield warning("not_a_number", n=len(nan), of=len(own), what=what, source=source, line=line)
+        yield _of_rows("not_a_number", steps, nan, what="gradient norm" if of_gradient else "loss")
 
 
 def describe_zero_losses(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
     """A warning where losses are exactly 0. In reinforcement learning the loss of a policy often is."""
-    own = steps.filter(~pl.col("copied"))
-    zero = own.filter(pl.col("loss") == 0)
-    if len(zero) and how.shape.mixed_step != ROLLOUTS:
-        source, line = zero.select("source", "line_number").row(0)
-        yield warning("loss_is_zero", n=len(zero), of=len(own), source=source, line=line)
+    if (steps["loss"] == 0).any() and how.shape.mixed_step != ROLLOUTS:
+        zero = steps.filter(~pl.col("copied"), pl.col("loss") == 0)
+        if len(zero):
+            yield _of_rows("loss_is_zero", steps, zero)
+
+
+def _of_rows(code: str, steps: pl.DataFrame, rows: pl.DataFrame, **fields: str) -> Note:
+    """A warning on some of the run's own ``rows``: how many of all they are, and where the first one is."""
+    source, line = rows["source", "line_number"].row(0)
+    return warning(code, n=len(rows), of=int((~steps["copied"]).sum()), **fields, source=source, line=line)

@@ -14,6 +14,7 @@ from analysis.flops import Ignorable, real_model_formula
 from analysis.hardware.devices import BY_HAND, DevicePeak, faster_types, is_cpu
 from analysis.model.parameters import count_parameters
 from analysis.run.batch_sizes import describe_several_batches
+from analysis.run.frame_filters import known
 from analysis.run.result import Analysis
 from analysis.run.throughput import Computation
 from analysis.run.useful_time import printed_skips
@@ -101,21 +102,21 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
         reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in counts]
         yield warning("no_row_counts", reasons=reasons, instead=_rates_there_are(result.rates))
     yield from _of_skipped_updates(steps)
-    if steps["step_time_ms"].is_null().all():
+    if not steps["step_time_ms"].count():
         yield warning("no_step_time")
     missing = []
     if how.world_size is None:
         missing.append("world_size")
-    if steps["global_batch_size"].is_null().all():
+    if not steps["global_batch_size"].count():
         missing.append("global_batch_size")
     if missing:
-        tokens = not steps["tokens_per_second_per_device"].is_null().all()
+        tokens = bool(steps["tokens_per_second_per_device"].count())
         yield (
             info("samples_not_computed", unknown=unknown(missing))
             if tokens
             else warning("samples_rate_not_computed", unknown=unknown(missing))
         )
-    if context.without_tokens and steps["seq_length"].is_null().all():
+    if context.without_tokens and not steps["seq_length"].count():
         yield info("no_tokens", data=context.get("training_data"))
     else:
         yield from _missing_of_tokens(steps, how)
@@ -123,8 +124,8 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
 
 def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
     """The same of what needs a length of sequence."""
-    no_length = steps["seq_length"].is_null().all()
-    no_tokens = no_length and steps["tokens_per_second_per_device"].is_null().all()
+    no_length = not steps["seq_length"].count()
+    no_tokens = no_length and not steps["tokens_per_second_per_device"].count()
     if no_tokens:
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     # Printed tokens say nothing of the work of attention.
@@ -139,8 +140,9 @@ def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
 
 def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where only rows with skipped updates count."""
-    counted = steps.filter("counted").select("iterations", skipped=printed_skips())
-    skipped, done = counted["skipped"].sum(), counted["iterations"].sum()
+    skipped, done = steps.select(
+        printed_skips().filter("counted").sum(), pl.col("iterations").filter("counted").sum()
+    ).row(0)
     if skipped:
         yield warning("counted_updates_skipped", n=int(skipped), of=int(done))
 
@@ -280,7 +282,7 @@ def _not_in_formula(how: Computation) -> Iterator[Note]:
 def _unprinted_ramp(steps: pl.DataFrame, context: RunContext) -> Iterator[Note]:
     """Where the settings say that the batch grows and no line shows how far it has come."""
     ramp = context.get("rampup_batch_size")
-    if ramp and steps["consumed_samples"].is_null().all() and steps["global_batch_size"].drop_nulls().n_unique() == 1:
+    if ramp and not steps["consumed_samples"].count() and known(steps["global_batch_size"]).n_unique() == 1:
         yield warning("ramp_not_printed", ramp=ramp)
 
 

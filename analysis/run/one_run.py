@@ -36,9 +36,9 @@ Contexts = Mapping[str, RunContext]
 
 def check_one_run(run: Loaded, steps: pl.DataFrame) -> None:
     """Refuse files that are not one run. Raises InputError with the values that differ, and the files of each."""
-    heads = steps.group_by("source", maintain_order=True).agg(pl.col("line_number").min(), pl.col("step").min())
-    if len(heads) < 2:
+    if steps["source"].n_unique() < 2:
         return
+    heads = steps.group_by("source", maintain_order=True).agg(pl.col("line_number").min(), pl.col("step").min())
     contexts = _contexts(run, heads)
     for name in SHAPE:
         _check_values(name, contexts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from analysis.flops import Formula, default_formula
 from analysis.hardware.devices import DevicePeak, known_name
@@ -13,6 +13,7 @@ from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, Origin, warning
+from logparse.light_dataclass import dataclass
 
 
 def _not_listed(note: Note, device: str) -> Note:

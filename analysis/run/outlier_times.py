@@ -34,12 +34,12 @@ SAME_WORK, SHORT_SHARE = 0.05, 0.75
 
 def find_outlier_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Each reason with its rows; all columns of ``clean`` stay."""
-    lone: list[pl.DataFrame] = []
-    for reason, rows in _lone(clean):
-        lone.append(rows.select("at"))
-        yield reason, rows
-    others = clean.join(pl.concat(lone), on="at", how="anti", maintain_order="left") if lone else clean
-    yield STALL, _stretches(others)
+    lone = list(_lone(clean))
+    yield from lone
+    for _, rows in lone:
+        if len(rows):
+            clean = clean.join(rows, on="at", how="anti", maintain_order="left")
+    yield STALL, _stretches(clean)
 
 
 def _stretches(rows: pl.DataFrame) -> pl.DataFrame:
@@ -54,8 +54,8 @@ def _stretches(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _slower(start: pl.DataFrame) -> bool:
     """Whether enough rows for a stretch are slow at all: in most starts none is."""
-    pace = pl.col("pace")
-    return int(start.select((pace > (1 + STALL_SHARE) * pace.quantile(0.25)).sum()).item()) >= FEWEST
+    pace = start["pace"]
+    return int((pace > (1 + STALL_SHARE) * pace.quantile(0.25)).sum()) >= FEWEST  # type: ignore[operator]
 
 
 def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -63,11 +63,12 @@ def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     if near.is_empty():
         return
     # The pace can be another one in each start.
-    around = near.with_columns(local=_around("pace")).with_columns(excess=pl.col("pace") - pl.col("local"))
-    distant = around.with_columns(distance=pl.col("excess").abs())
-    known = distant.with_columns(sigma=ROBUST * _around("distance"))
+    around = near.with_columns(local=_around(pl.col("pace")))
+    excess = pl.col("pace") - pl.col("local")
+    known = around.with_columns(excess=excess, distance=excess.abs(), sigma=ROBUST * _around(excess.abs()))
     yield STALL, known.filter(_slow())
-    yield TIME_DAMAGED, known.filter(_lost_digits())
+    if (known["pace"] < DAMAGED_BELOW * known["local"]).any():
+        yield TIME_DAMAGED, known.filter(_lost_digits())
 
 
 def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:
@@ -82,14 +83,16 @@ def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:
         outlying=(pace - least.over("segment") > STALL_SHARE * least.over("segment"))
         | (pace < DAMAGED_BELOW * greatest.over("segment")),
     )
+    if not marked["outlying"].any():
+        return marked.clear()
     # The neighbours, whose distances are asked, have neighbours themselves.
     reached = pl.col("outlying").cast(pl.Float64).rolling_max(2 * NEIGHBOURS - 1, min_samples=1, center=True)
     return marked.filter(reached.over("segment") > 0)
 
 
-def _around(name: str) -> pl.Expr:
-    """The median of a column over the neighbours of the same start."""
-    return pl.col(name).rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
+def _around(value: pl.Expr) -> pl.Expr:
+    """The median of ``value`` over the neighbours of the same start."""
+    return value.rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
 
 
 def _slow() -> pl.Expr:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -26,6 +26,7 @@ from analysis.run.time_breakdown import USEFUL
 from analysis.run.unexplained_gaps import describe_gaps
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 PUBLISHED = "published"
 IN_STEPS = ("bubble", "recomputation", PUBLISHED)
@@ -82,7 +83,7 @@ def list_overheads(
     analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations, fixed_evaluations: bool = False
 ) -> tuple[Overhead, ...]:
     """Every loss that is known, the dearest first; empty where no row counts. ``fixed_evaluations`` have no advice."""
-    parts = dict(analysis.time_breakdown.select("part", "seconds").iter_rows())
+    parts = dict(analysis.time_breakdown["part", "seconds"].iter_rows())
     planned: Any = analysis.steps["train_steps"].max()
     time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), counted_devices(analysis), planned)
     if not time.useful:
@@ -92,7 +93,7 @@ def list_overheads(
     marks = {"saves": saves, "evaluation": () if fixed_evaluations else pauses.evaluated}
     lost = (*_of_time(time, parts, marks, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
     # What others reached is no cause, and comes last.
-    has_nan = NAN in analysis.steps["excluded_reason"]
+    has_nan = (analysis.steps["excluded_reason"] == NAN).any()
     return tuple(
         sorted(
             (replace(loss, has_nan=has_nan) for loss in lost if loss.share >= LEAST_SHARE),
@@ -103,6 +104,8 @@ def list_overheads(
 
 def _saves_of_ramp(steps: pl.DataFrame, saved: Sequence[int]) -> bool:
     """Whether most saves come where the batch grows: Megatron saves there, whatever the interval of saves is."""
+    if steps["global_batch_size"].n_unique() < 2:
+        return False
     batch = pl.col("global_batch_size")
     grown = steps.filter((batch > batch.shift(1)).fill_null(value=False)).select("step", "iterations").drop_nulls()
     there = [step for step in saved if any(last - n <= step <= last for last, n in grown.iter_rows())]

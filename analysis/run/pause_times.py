@@ -6,13 +6,16 @@ prints of either: a timer, or the stamps around a save. Where it prints nothing,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import polars as pl
 
+from analysis.run.frame_filters import stamps_of
 from analysis.run.interruptions import Pauses, count_between
 
 SAVES, EVALUATION, UNDIVIDED = "saves", "evaluation", "saves_and_evaluation"
@@ -29,8 +32,9 @@ def share_out(
 
     ``save_seconds`` may know the time of the saves without a timer. It is called where both kinds of pause lie there.
     """
-    saved = [step for step in pauses.saved if after <= step < to]
-    evaluated = [step for step in pauses.evaluated if after <= step < to]
+    saved, evaluated = (
+        steps[bisect_left(steps, after) : bisect_left(steps, to)] for steps in (pauses.saved, pauses.evaluated)
+    )
     if not saved or not evaluated:
         return {SAVES: seconds} if saved else {EVALUATION: seconds} if evaluated else {}
     stamped = save_seconds()
@@ -45,67 +49,81 @@ def share_out(
     return {SAVES: saving, EVALUATION: seconds - saving}
 
 
-def _together(steps: list[int], seconds: Mapping[int, float]) -> float | None:
+def _together(steps: Sequence[int], seconds: Mapping[int, float]) -> float | None:
     return sum(seconds[step] for step in steps) if all(step in seconds for step in steps) else None
 
 
-def between_lines(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses) -> list[dict[str, float]]:
-    """Parts of each gap between rows that holds a save or an evaluation line, beyond the rows' own time."""
-    gaps = start.select(
+class EventStamps(NamedTuple):
+    """The stamps, in order, of events that begin a process or show that it still ran, and of those around saves."""
+
+    begins: Sequence[datetime]
+    ends: Sequence[datetime]
+    saves_begin: Sequence[datetime]
+    saves_end: Sequence[datetime]
+
+    @classmethod
+    def of(cls, events: pl.DataFrame) -> Self:
+        """Find the stamps of ``events``."""
+        kinds = (BEGINNINGS, ENDINGS, ("save starts",), ("save ends",))
+        return cls(*(stamps_of(events, *some).drop_nulls().sort().to_list() for some in kinds))
+
+    def save_seconds(self, begin: datetime, end: datetime) -> float | None:
+        """Seconds from the first line there that begins a save to the last that ends one; None where one is missing."""
+        first = next(iter(within(self.saves_begin, begin, end)), None)
+        last = max(within(self.saves_end, begin, end), default=None)
+        return None if first is None or last is None or last < first else (last - first).total_seconds()
+
+
+def within(stamps: Sequence[datetime], begin: datetime, end: datetime) -> Sequence[datetime]:
+    """The ordered ``stamps`` from ``begin`` to ``end``, both included."""
+    return stamps[bisect_left(stamps, begin) : bisect_right(stamps, end)]
+
+
+def between_lines(rows: pl.DataFrame, stamps: EventStamps, pauses: Pauses) -> Mapping[int, list[dict[str, float]]]:
+    """By start, parts of each gap between rows that holds a save or an evaluation line, beyond the rows' own time."""
+    read = rows["segment", "step", "timestamp", "time_ms"].with_columns(
         after=pl.col("step").shift(1),
-        to="step",
         begin=pl.col("timestamp").shift(1),
-        end="timestamp",
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
-    ).drop_nulls()
-    held = gaps.filter((holds(gaps, pauses.saved) | holds(gaps, pauses.evaluated)) & (pl.col("seconds") > 0))
-    return [
-        share_out(seconds, after, to, pauses, partial(_stamped_save, events, begin, end))
-        for after, to, begin, end, seconds in held.iter_rows()
-    ]
+        same=pl.col("segment") == pl.col("segment").shift(1),
+    )
+    paused = holds(pauses.saved, to="step") | holds(pauses.evaluated, to="step")
+    parts = defaultdict(list)
+    for segment, to, end, _, after, begin, seconds, _ in read.filter(
+        "same", paused & (pl.col("seconds") > 0)
+    ).iter_rows():
+        parts[segment].append(share_out(seconds, after, to, pauses, partial(stamps.save_seconds, begin, end)))
+    return parts
 
 
-def after_the_last(start: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, until: Any) -> dict[str, float]:
+def after_the_last(start: Mapping[str, Any], stamps: EventStamps, pauses: Pauses, until: Any) -> dict[str, float]:
     """Parts of the pause after the last row of a start, as far as stamps bound it or its time is printed.
 
     ``until`` is when the next start begins; None after the last start, whose clock ends with its stamps.
     """
-    last = start.row(-1, named=True)
-    step, stamp = last["step"], last["timestamp"]
-    later = events.filter(pl.col("timestamp") >= stamp)
-    begins = later.filter(pl.col("kind").is_in(BEGINNINGS) & (pl.col("timestamp") > stamp))["timestamp"].min()
-    bound: Any = min((time for time in (until, begins) if time is not None), default=datetime.max)
-    ends = later.filter(pl.col("kind").is_in(ENDINGS) & (pl.col("timestamp") <= bound))
-    end: Any = ends["timestamp"].max() or stamp
+    step, stamp = start["last_step"], start["last_stamp"]
+    begin = stamps.begins[bisect_right(stamps.begins, stamp) :][:1]
+    bound = min((time for time in (until, *begin) if time is not None), default=datetime.max)
+    end = max(within(stamps.ends, stamp, bound), default=stamp)
     stamped = (end - stamp).total_seconds()
     printed = sum(times.get(step, 0.0) for times in (pauses.save_seconds, pauses.evaluation_seconds))
     room = stamped if until is None else (until - stamp).total_seconds()
     seconds = max(stamped, min(printed, room))
-    return share_out(seconds, step, step + 1, pauses, partial(_stamped_save, events, stamp, end)) if seconds > 0 else {}
+    return share_out(seconds, step, step + 1, pauses, partial(stamps.save_seconds, stamp, end)) if seconds > 0 else {}
 
 
-def ends_after(start: pl.DataFrame, events: pl.DataFrame) -> float:
+def ends_after(start: Mapping[str, Any], stamps: EventStamps) -> float:
     """Seconds from the last row of a start, the last of its log, to the last line that shows that it still ran."""
-    stamp: Any = start["timestamp"][-1]
-    end: Any = events.filter(pl.col("kind").is_in(ENDINGS), pl.col("timestamp") >= stamp)["timestamp"].max()
-    return float((end - stamp).total_seconds()) if end is not None else 0.0
+    return max(0.0, (stamps.ends[-1] - start["last_stamp"]).total_seconds()) if stamps.ends else 0.0
 
 
 def printed_after(start: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     """Parts of the pause after the last row of a start, of which no line has a stamp, as far as its time is printed."""
-    step = start.select(pl.col("step").last()).item()
+    step: Any = start["step"].last()
     printed = {SAVES: pauses.save_seconds.get(step), EVALUATION: pauses.evaluation_seconds.get(step)}
     return {part: seconds for part, seconds in printed.items() if seconds is not None}
 
 
-def _stamped_save(events: pl.DataFrame, begin: datetime, end: datetime) -> float | None:
-    """Seconds from the first line that begins a save to the last that ends one; None where one has no stamp there."""
-    there = events.filter(pl.col("timestamp").is_between(begin, end))
-    starts: Any = there.filter(pl.col("kind") == "save starts")["timestamp"].min()
-    ends: Any = there.filter(pl.col("kind") == "save ends")["timestamp"].max()
-    return None if starts is None or ends is None or ends < starts else (ends - starts).total_seconds()
-
-
-def holds(spans: pl.DataFrame, pauses: tuple[int, ...]) -> pl.Series:
+def holds(pauses: tuple[int, ...], after: str = "after", to: str = "to") -> pl.Expr:
     """Whether a pause lies after step ``after`` of a span or a later one, and before its step ``to``."""
-    return count_between(pauses, spans["after"], spans["to"]) > 0
+    return count_between(pauses, pl.col(after), pl.col(to)) > 0

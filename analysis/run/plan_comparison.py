@@ -7,7 +7,6 @@ findings, and the gap to the peak by cause. A setting that the log does not repo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -18,6 +17,7 @@ from analysis.run.remaining_time import Left, is_end_printed, is_last_line, work
 from analysis.run.result import Analysis
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 # The typical utilisation is published for clusters of more devices than this.
 MANY_DEVICES = 100

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass
 
 import polars as pl
 
+from analysis.run.frame_filters import known
 from logparse.context.sizes_of_rates import SUMMARY
+from logparse.light_dataclass import dataclass
 from logparse.schema import UNITS
 
 PREFIX = "logged_"
@@ -48,11 +49,11 @@ def printed_rates(steps: pl.DataFrame, settings: pl.DataFrame | None = None) -> 
 
 def _values(steps: pl.DataFrame, column: str) -> tuple[pl.Series, str]:
     """The values of the counted rows, or of all where none of these has one; and which rows that are."""
-    if steps[column].null_count() == len(steps):
-        return steps[column].clear(), ALL
-    rows = steps.select("counted", column).drop_nulls(column)
-    counted = rows.filter("counted")
-    return (counted[column], COUNTED) if len(counted) else (rows[column], ALL)
+    values = steps[column]
+    if not values.count():
+        return values.clear(), ALL
+    counted = known(values.filter(steps["counted"]))
+    return (counted, COUNTED) if len(counted) else (known(values), ALL)
 
 
 def spread_of(name: str, steps: pl.DataFrame) -> tuple[float, float] | None:
@@ -64,12 +65,14 @@ def spread_of(name: str, steps: pl.DataFrame) -> tuple[float, float] | None:
 
 def _of_whole_run(settings: pl.DataFrame) -> dict[str, LoggedRate]:
     """The rates of a summary, the last one of each where a log has several; 0 is a rate that was not counted."""
+    if not (settings["kind"] == SUMMARY).any():
+        return {}
     summary = settings.filter(pl.col("kind") == SUMMARY, pl.col("name").str.starts_with(PREFIX))
     rows = summary.select("name", pl.col("value").cast(pl.Float64, strict=False))
     return {
         name.removeprefix(PREFIX): LoggedRate(UNITS[name], value, 1, WHOLE)
-        for name, value in rows.drop_nulls().iter_rows()
-        if math.isfinite(value) and value > 0
+        for name, value in rows.iter_rows()
+        if value is not None and math.isfinite(value) and value > 0
     }
 
 

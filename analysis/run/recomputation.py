@@ -14,13 +14,14 @@ import regex
 
 from analysis.flops import ELEMENTWISE, EVERYTHING, NOTHING, PRODUCTS, WORDS, Recomputation, Recompute, Recomputed
 from logparse.context.run_context import RunContext
+from logparse.lazy_regex import lazy_regex
 
 CORE = WORDS["selective"]
 # MindFormers names operators by patterns: without a matrix product, and the attention between tokens.
-NO_PRODUCT = regex.compile(
+NO_PRODUCT = lazy_regex(
     r"(.*\.)?(mul|add|cast|silu|gelu|relu|sigmoid|softmax|activation|reshape|transpose|dropout|concat|split|\w*norm\w*)"
 )
-ATTENTION = regex.compile(r".*(flash_attention|core_attention)")
+ATTENTION = lazy_regex(r".*(flash_attention|core_attention)")
 
 
 def read_recomputation(context: RunContext) -> Recomputed | None:

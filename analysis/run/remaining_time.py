@@ -8,27 +8,23 @@ costs, and a range where no such step has run (``batch_ramp``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from analysis.run.baseline_step_time import READ
 from analysis.run.batch_ramp import Unseen, steps_by_batch
-from analysis.run.batch_sizes import mean_batch
-from analysis.run.exclusion_reasons import BATCH_CHANGES, NO_TIME, TIMED, WARM_UP
-from analysis.run.frame_filters import only
+from analysis.run.batch_sizes import with_mean_batch
+from analysis.run.exclusion_reasons import BATCH_CHANGES, NO_TIME, ROW_MS, TIMED, WARM_UP
+from analysis.run.frame_filters import only, with_known
 from analysis.run.interruptions import Pauses, count_between
 from analysis.run.intervals import ratio_interval
 from analysis.run.restarts import STAMP_MS
 from analysis.run.result import Analysis
 from analysis.run.warm_up import WarmUpRule
 from logparse.context.run_context import RunContext
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from logparse.light_dataclass import dataclass
 
 # Fewer rows of the last start than this say nothing of its pace.
 FEWEST = 3
@@ -75,31 +71,38 @@ class Pace:
 def work_left(analysis: Analysis, context: RunContext) -> Left | None:
     """What is left of the steps asked for; None where nothing is, or either is unknown."""
     steps, how = steps_left(analysis.steps), analysis.latest
-    rows = _last_start(analysis.steps, analysis.warm_up)
-    pace = _pace(rows, analysis.pauses) if len(rows) else None
-    if not steps or pace is None:
+    rows = _last_start(analysis.steps, analysis.warm_up) if steps else None
+    if not steps or rows is None or rows.is_empty():
         return None
+    pace = _pace(rows, analysis.pauses)
     parts, unseen = steps_by_batch(rows, pace.batch, steps, context)
     seconds = pace.over(pace.seconds, steps, sum(part.steps * part.cost for part in parts))
     low = pace.over(pace.low, steps, sum(part.steps * part.least for part in parts))
     high = pace.over(pace.high, steps, sum(part.steps * part.most for part in parts))
     samples = [part.steps * batch for part in parts if (batch := part.batch or how.global_batch_size)]
     tokens = sum(samples) * how.seq_length if len(samples) == len(parts) and how.seq_length else None
-    if len(untimed_within(only(analysis.steps, pl.col("segment") == rows["segment"][0]))):
+    if untimed_within(analysis.steps, rows["segment"][0]):
         return Left(steps, tokens, None, None, low, None, unseen)
     return Left(steps, tokens, finished_at(analysis.steps, seconds), seconds, low, high, unseen)
 
 
-def untimed_within(steps: pl.DataFrame) -> pl.DataFrame:
-    """Rows without a time between others of their start: what they took, often with an evaluation, is in no sum."""
+def untimed_within(steps: pl.DataFrame, segment: int | None = None) -> bool:
+    """Whether rows of ``segment``, or of any, have no time and lie between others of their start.
+
+    What they took, often with an evaluation, is in no sum.
+    """
+    if not (steps["excluded_reason"] == NO_TIME).any():
+        return False
     before, after = (TIMED.cum_max(reverse=reverse).over("segment") for reverse in (False, True))
-    return steps.filter(pl.col("excluded_reason") == NO_TIME, before & after)
+    asked = pl.lit(value=True) if segment is None else pl.col("segment") == segment
+    return not steps.filter(pl.col("excluded_reason") == NO_TIME, before & after, asked).is_empty()
 
 
 def steps_left(steps: pl.DataFrame) -> int | None:
     """Steps asked for that are not done; None where the log does not say how many were asked for."""
-    asked, done = steps["train_steps"].drop_nulls(), steps.filter(~pl.col("copied"))["step"].drop_nulls()
-    return max(int(asked[-1]) - int(done[-1]), 0) if len(asked) and len(done) else None
+    asked: Any = steps["train_steps"].last(ignore_nulls=True)
+    done: Any = steps["step"].filter(~steps["copied"]).last(ignore_nulls=True)
+    return None if asked is None or done is None else max(int(asked) - int(done), 0)
 
 
 def is_last_line(steps: pl.DataFrame) -> bool:
@@ -107,16 +110,24 @@ def is_last_line(steps: pl.DataFrame) -> bool:
 
     Where steps count from 0, one step less is left.
     """
-    last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
-    left, from_zero = steps_left(steps), int(steps["step"].min() == 0)
-    return not last.is_empty() and left is not None and left - from_zero < (last["iterations"].item() or 1)
+    last, left = _last_line(steps), steps_left(steps)
+    from_zero = int(steps["step"].min() == 0)
+    return last is not None and left is not None and left - from_zero < (last["iterations"] or 1)
 
 
 def is_end_printed(steps: pl.DataFrame, events: pl.DataFrame) -> bool:
     """Whether the trainer prints, after the last step, that the training ends."""
-    last = steps.filter(~pl.col("copied") & pl.col("step").is_not_null()).tail(1)
-    ends = events.filter(pl.col("kind") == "training ends").join(last.select("source", last="line_number"), on="source")
-    return bool((ends["line_number"] > ends["last"]).any())
+    last = _last_line(steps)
+    if last is None:
+        return False
+    ends = (events["kind"] == "training ends") & (events["source"] == last["source"])
+    return bool((ends & (events["line_number"] > last["line_number"])).any())
+
+
+def _last_line(steps: pl.DataFrame) -> dict[str, Any] | None:
+    """The last row of the run's own that has a step."""
+    own = steps.filter(~pl.col("copied") & pl.col("step").is_not_null())
+    return own.row(-1, named=True) if len(own) else None
 
 
 def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
@@ -124,8 +135,7 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 
     None without time stamps, and beyond the year 9999.
     """
-    stamps = steps["timestamp"].drop_nulls()
-    last: Any = stamps[-1] if len(stamps) else None
+    last: Any = steps["timestamp"].last(ignore_nulls=True)
     try:
         return None if last is None else last + timedelta(seconds=seconds)
     except OverflowError:
@@ -134,12 +144,16 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 
 def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
-    read = steps.select(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")
-    own = only(read, (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
+    read = steps[(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")]
+    own = with_known(only(read, read["step_time_ms"] > 0), "iterations")
     known = {name: pl.lit(value=False) for name in ("damaged", "other_job")}
-    own = own.with_columns(mean_batch=mean_batch(), beginning_shown=pl.lit(value=True), **known)
-    warm_up = pl.int_range(pl.len()).over("segment") < rule.rows_of(own)
-    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~(warm_up & pl.col("replayed")))
+    own = with_mean_batch(own).with_columns(beginning_shown=pl.lit(value=True), **known)
+    again = pl.lit(value=False)
+    if own["replayed"].any():
+        again = (pl.int_range(pl.len()).over("segment") < rule.rows_of(own)) & pl.col("replayed")
+    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~again)
+    if settled["segment"].n_unique() < 2:
+        return settled
     enough = only(settled, pl.len().over("segment") >= FEWEST)
     rows = enough if len(enough) else settled
     return only(rows, pl.col("segment") == pl.col("segment").max())
@@ -147,7 +161,7 @@ def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
 
 def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
     """From line to line where both are stamped, else what the line says; the rows of the last batch alone."""
-    printed = pl.col("step_time_ms") * pl.col("iterations") / 1000
+    printed = ROW_MS / 1000
     timed = _of_last_batch(rows.with_columns(seconds=pl.coalesce(_by_stamps(), printed), printed=printed))
     # What lies between stamps cut to the second and the lines' own times is no pause.
     cut = abs(float(timed["seconds"].sum()) - float(timed["printed"].sum())) <= STAMP_MS / 1000
@@ -174,24 +188,29 @@ def _by_stamps() -> pl.Expr:
 
 def _of_last_batch(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of the last batch; those in which it came about only where there are no others."""
-    last: int | None = rows["global_batch_size"][-1]
-    same = rows.filter(pl.col("global_batch_size").eq_missing(pl.lit(last, pl.Int64)))
-    whole = same.filter(pl.col("excluded_reason").ne_missing(BATCH_CHANGES))
+    same = only(rows, pl.col("global_batch_size").eq_missing(pl.col("global_batch_size").last()))
+    whole = only(same, pl.col("excluded_reason").ne_missing(BATCH_CHANGES))
     return whole if len(whole) else same
 
 
 def _mean_batch(rows: pl.DataFrame) -> float | None:
-    samples = rows.select((pl.col("mean_batch") * pl.col("iterations")).sum() / pl.col("iterations").sum()).item()
-    return samples or None
+    samples: Any = (rows["mean_batch"] * rows["iterations"]).sum()
+    return samples / int(rows["iterations"].sum()) or None
 
 
 def _by_rounds(rows: pl.DataFrame, pauses: Pauses) -> tuple[float, float]:
     """Seconds of a step without pauses, and its share of those pauses that come again and again."""
     import numpy as np
 
-    counts = {marks: _held(rows, marks) for marks in (pauses.saved, pauses.evaluated)}
+    begun, step = pl.col("step") - pl.col("iterations"), pl.col("step")
+    counts = rows.select(
+        saved=count_between(pauses.saved, begun, step), evaluated=count_between(pauses.evaluated, begun, step)
+    )
+    held = {
+        marks: counts[kind].to_numpy() for kind, marks in (("saved", pauses.saved), ("evaluated", pauses.evaluated))
+    }
     # A pause in every row cannot be separated from the steps.
-    separable = {marks: held for marks, held in counts.items() if held.any() and not held.all()}
+    separable = {marks: n for marks, n in held.items() if n.any() and not n.all()}
     free = np.logical_not(np.any(list(separable.values()), axis=0)) if separable else np.ones(len(rows), bool)
     if not separable or not free.any():
         return _seconds_per_step(rows), 0.0
@@ -215,8 +234,3 @@ def _whole(rows: pl.DataFrame, column: str, at: int) -> int:
 
 def _seconds_per_step(rows: pl.DataFrame) -> float:
     return float(rows["seconds"].sum()) / float(rows["iterations"].sum())
-
-
-def _held(rows: pl.DataFrame, marks: tuple[int, ...]) -> NDArray[np.int64]:
-    """How many pauses lie between the line of each row and the one before."""
-    return count_between(marks, rows["step"] - rows["iterations"], rows["step"]).to_numpy()

@@ -59,7 +59,7 @@ def number_starts(steps: pl.DataFrame, starts: pl.DataFrame, pauses: Pauses = NO
     return seen.drop("at", "begun", "at_end").with_columns(segment.forward_fill().fill_null(0).set_sorted())
 
 
-def _follows_pause(step: pl.Series, pauses: Pauses) -> pl.Series:
+def _follows_pause(step: pl.Series, pauses: Pauses) -> pl.Expr:
     """Whether a save or an evaluation lies between a row and the one before."""
     marks = sorted({*pauses.saved, *pauses.evaluated})
     return (count_between(marks, step.shift(1), step) > 0).fill_null(value=False)

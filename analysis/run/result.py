@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.errors import unknown_name
 from logparse.findings import Note
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 STATISTICS = ("median", "mean", "p10", "p90", "n")
 
@@ -58,7 +58,7 @@ class Analysis:
     @property
     def has_clock(self) -> bool:
         """Whether time stamps show how long the whole run took."""
-        return self.rates.filter(pl.col("rate") == "wall_clock")["step_time_ms"].is_not_null().any()
+        return self.rate("wall_clock")["step_time_ms"] is not None
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.run.baseline_step_time import READ, add_pace
-from analysis.run.batch_sizes import batch_changes
+from analysis.run.batch_sizes import batch_changes, mean_batch
 from analysis.run.exclusion_reasons import (
     BATCH_CHANGES,
     COPY,
@@ -32,12 +31,13 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.interruptions import NO_PAUSES, Pauses
-from analysis.run.nan_updates import is_infinite, mark_nan_updates
+from analysis.run.nan_updates import is_infinite, update_is_nan
 from analysis.run.outlier_times import borne_out, find_outlier_times
 from analysis.run.restarts import OWN
 from analysis.run.step_time_patterns import find_period
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 # Starts whose warm-up is reported one by one.
 STARTS_SHOWN = 3
@@ -64,23 +64,28 @@ DEFAULT_RULES = RowRules()
 
 def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
     """Add ``update_is_nan``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
-    rows = mark_nan_updates(steps).with_columns(excluded_reason=pl.lit(None, pl.String))
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
-    rows = _mark(rows, known | {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")})
+    known |= {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")}
     if rules.time_holds_pauses:
         shared = rules.warm_up.times_are_shared
-        held = [_rows_with(rows, steps, shared) for steps in (pauses.evaluated, pauses.saved)]
-        rows = _mark(rows, dict(zip((HOLDS_EVALUATION, HOLDS_SAVE), held, strict=True)))
-    place = OWN.cum_sum().over("segment")
-    warm_up = rules.warm_up.rows_of(_unpaused(rows))
+        known |= {
+            reason: _holds(steps, of_kind, shared)
+            for reason, of_kind in ((HOLDS_EVALUATION, pauses.evaluated), (HOLDS_SAVE, pauses.saved))
+        }
+    reasons = {"update_is_nan": update_is_nan(steps), "excluded_reason": _first_reason(known)}
+    rows = steps.with_columns(**reasons, mean_batch=mean_batch())
+    warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(
+        _unpaused(rows) if rules.time_holds_pauses else rows
+    )
     nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
     skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
     nan |= is_infinite("loss") & ~skipped
-    rows = _mark(rows, {WARM_UP: place <= warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
+    marked = _first_reason({WARM_UP: warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
+    rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", marked))
     # A skipped update runs forward and backward too: where there is no other row, its time is the pace.
-    if rows.select((pl.col("excluded_reason").is_null() & ~skipped).any()).item():
-        rows = _mark(rows, {SKIPPED: skipped})
+    others = (pl.col("excluded_reason").is_null() & ~skipped).any()
+    rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", _first_reason({SKIPPED: skipped & others})))
     rows = _mark_times_out_of_line(rows)
     if rules.pauses_are_silent and pauses == NO_PAUSES:
         rows = _as_pauses(rows)
@@ -90,7 +95,7 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
 def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:
     """The stalls that come again and again, at one distance, as pauses."""
     stall = pl.col("excluded_reason") == STALL
-    places = rows.filter(stall)["step"].to_list()
+    places = rows["step"].filter(rows["excluded_reason"] == STALL).to_list()
     period = find_period(places)
     if period is None:
         return rows
@@ -99,61 +104,58 @@ def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(excluded_reason=reason)
 
 
-def _mark(rows: pl.DataFrame, where: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Give the rows ``where`` a reason holds that reason, unless they have one: the first stays."""
-    held = rows.select(**where)
-    first = [pl.when(held[reason]).then(pl.lit(reason)) for reason in where if held[reason].any()]
-    return rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", *first)) if first else rows
+def _first_reason(where: Mapping[str, pl.Expr]) -> pl.Expr:
+    """The first reason of ``where`` that holds; null where none does."""
+    return pl.coalesce(pl.when(holds).then(pl.lit(reason)) for reason, holds in where.items())
 
 
 def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows without the times that hold a pause: they say nothing of whether the pace has settled."""
-    paused = pl.col("excluded_reason").is_in([HOLDS_EVALUATION, HOLDS_SAVE]).fill_null(False)
-    return rows.with_columns(step_time_ms=pl.when(~paused).then("step_time_ms"))
+    paused = (pl.col("excluded_reason") == HOLDS_EVALUATION) | (pl.col("excluded_reason") == HOLDS_SAVE)
+    return rows.with_columns(step_time_ms=pl.when(~paused.fill_null(value=False)).then("step_time_ms"))
 
 
-def _rows_with(rows: pl.DataFrame, pauses: Sequence[int], shared: bool) -> pl.Expr:
+def _holds(rows: pl.DataFrame, pauses: Sequence[int], shared: bool) -> pl.Expr:
     """Rows whose time holds a pause; with ``shared`` also those that have the mean of a span with it."""
-    held = rows.select("segment", "step_time_ms", held=_first_row_after(rows, pauses))
+    if not pauses:
+        return pl.lit(value=False)
+    held = _first_row_after(pauses)
     # The mean of a whole start is all there is.
-    if shared and held["step_time_ms"].drop_nulls().n_unique() > 1:
-        span = pl.struct("segment", "step_time_ms").rle_id()
-        held = held.with_columns(held=pl.col("held").any().over(span))
-    return pl.lit(held["held"])
+    if not shared or rows["step_time_ms"].drop_nulls().n_unique() < 2:
+        return held
+    span = pl.struct("segment", "step_time_ms").rle_id()
+    marked = rows.select("segment", "step_time_ms", held=held)
+    return pl.lit(marked.select(pl.col("held").any().over(span)).to_series())
 
 
-def _first_row_after(rows: pl.DataFrame, pauses: Sequence[int]) -> pl.Expr:
+def _first_row_after(pauses: Sequence[int]) -> pl.Expr:
     """Rows whose interval holds a pause: at or after the step of the row before, and before their own.
 
     The time of a row after rows without one is of all of them, and after missing lines of its own steps alone.
     """
-    if not pauses:
-        return pl.lit(False)
-    marks = pl.DataFrame({"step": pauses, "pause": pauses}, schema={"step": pl.Int64, "pause": pl.Int64})
-    last = (
-        rows.select("step")
-        .with_row_index()
-        .sort("step")
-        .join_asof(marks, on="step", strategy="backward", allow_exact_matches=False)
-        .sort("index")["pause"]
-    )
+    marks = pl.lit(pl.Series(pauses, dtype=pl.Int64))
+    earlier = marks.search_sorted(pl.col("step"), "left").cast(pl.Int64)
+    last = pl.when(earlier > 0).then(marks.gather(earlier - 1))
     timed = pl.col("step_time_ms").is_not_null()
     before, printed = (
         pl.when(rows_before).then("step").forward_fill().shift(1).over("segment") for rows_before in (OWN & timed, OWN)
     )
     begun = pl.col("step") - pl.col("iterations")
-    return (pl.lit(last) >= pl.when(begun > printed).then(begun).otherwise(before)).fill_null(False)
+    return (last >= pl.when(begun > printed).then(begun).otherwise(before)).fill_null(False)
 
 
 def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
     """Slow and fast rows out of line with those of a start that have no other reason."""
-    paced = add_pace(rows.select("excluded_reason", *READ), pl.col("excluded_reason").is_null())
-    marked = paced.select("segment", "excluded_reason", "pace").with_row_index("at")
-    clean = marked.filter(pl.col("excluded_reason").is_null()).drop("excluded_reason")
+    paced = add_pace(rows["excluded_reason", "mean_batch", *READ], pl.col("excluded_reason").is_null()).with_row_index(
+        "at"
+    )
+    clean = paced.filter(pl.col("excluded_reason").is_null())["at", "segment", "pace"]
     places = pl.int_range(pl.len(), dtype=pl.UInt32)
     for reason, outliers in find_outlier_times(clean) if len(clean) >= 5 else ():
-        where = places.is_in(outliers["at"].implode())
-        rows = _mark(rows, {reason: where & ~borne_out() if reason == TIME_DAMAGED and len(outliers) else where})
+        if len(outliers):
+            where = places.is_in(pl.lit(outliers["at"]).implode())
+            marked = _first_reason({reason: where & ~borne_out() if reason == TIME_DAMAGED else where})
+            rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", marked))
     return rows
 
 
@@ -163,13 +165,12 @@ def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
         yield info("warm_up_as_asked", n=asked)
         return
     time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
-    starts = (
-        steps.group_by("segment", maintain_order=True)
-        .agg(warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median())
-        .filter(pl.col("n") > 0)
+    starts = steps.group_by("segment", maintain_order=True).agg(
+        warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median()
     )
-    of_starts = [_warm_up_of_start(*row) for row in starts.head(STARTS_SHOWN).rows()]
-    more = [info("warm_up_more_starts", n=len(starts) - STARTS_SHOWN)] if len(starts) > STARTS_SHOWN else []
+    slow = [row for row in starts.iter_rows() if row[1]]
+    of_starts = [_warm_up_of_start(*row) for row in slow[:STARTS_SHOWN]]
+    more = [info("warm_up_more_starts", n=len(slow) - STARTS_SHOWN)] if len(slow) > STARTS_SHOWN else []
     if of_starts:
         yield info("warm_up_found", starts=[*of_starts, *more])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite
 from typing import Any
@@ -29,12 +28,13 @@ from logparse.decode.read_run import ParsedLog
 from logparse.errors import unknown_name
 from logparse.findings import Note
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 # A run of less is short: what it lost, and what is left, says nothing of a whole training.
 FEWEST_STEPS, SHORTEST_SECONDS = 20, 300.0
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Run:
     """Everything known about one run, from its text to its numbers.
 
@@ -92,9 +92,9 @@ class Run:
     @cached_property
     def _length(self) -> tuple[int, float]:
         """The counted steps and the seconds of the run; of a withheld duration no limit is known."""
-        rows = self.steps.filter("counted")
+        iterations = self.steps["iterations"].filter(self.steps["counted"])
         # Of an excerpt the lines alone are known.
-        counted = len(rows) if self.is_excerpt else int(rows["iterations"].sum())
+        counted = len(iterations) if self.is_excerpt else int(iterations.sum())
         seconds = self.title.seconds or 0.0
         # Where no step has a time, the phases of the steps show how long the run is at least.
         if phases := next((note.fields for note in self.notes if note.code == "phases_without_total"), None):

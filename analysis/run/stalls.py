@@ -13,16 +13,11 @@ def stalled(steps: pl.DataFrame) -> pl.DataFrame:
 
     Rows that share the mean of one span of a coarse clock are one stall.
     """
-    stall = pl.col("excluded_reason") == STALL
-    if not steps.select(stall.any()).item():
+    if not (steps["excluded_reason"] == STALL).any():
         return steps.clear().with_columns(longer_ms=pl.lit(None, pl.Float64))
-    rows = with_baseline(steps).with_row_index("at").with_columns(longer_ms=longer()).filter(stall)
+    rows = with_baseline(steps).with_row_index("at").filter(pl.col("excluded_reason") == STALL)
     same = (pl.col("at").diff() == 1) & (pl.col("step_time_ms").diff() == 0)
     # A time that a line prints is its own.
     by_clock = pl.col("time_resolution_ms").is_not_null() if "time_resolution_ms" in rows.columns else pl.lit(False)
-    spans = rows.with_columns(span=(~(same & by_clock).fill_null(value=False)).cum_sum())
-    return (
-        spans.with_columns(pl.col("longer_ms").sum().over("span"))
-        .unique("span", keep="first", maintain_order=True)
-        .drop("at", "span")
-    )
+    begins = ~(same & by_clock).fill_null(value=False)
+    return rows.with_columns(longer_ms=longer().sum().over(begins.cum_sum())).filter(begins).drop("at")

@@ -17,6 +17,7 @@ from analysis.run.baseline_step_time import READ, add_pace, middle
 from analysis.run.changepoints import ENOUGH_ROWS, Level, find_levels, two_modes
 from analysis.run.corrupt_rows import name_first
 from analysis.run.exclusion_reasons import STALL, TIME_DAMAGED
+from analysis.run.frame_filters import only
 from analysis.run.interruptions import Pauses
 from analysis.run.stalls import stalled
 from logparse.findings import Note, info, warning
@@ -33,10 +34,14 @@ FEW_OTHERS = 0.02
 
 def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
-    damaged = steps[["source", "line_number", "step_time_ms"]].filter(steps["excluded_reason"] == TIME_DAMAGED)
-    yield from map(_as_info, name_first("step_time_ms", damaged, "time_damaged", "more_times_damaged"))
+    damaged = steps["excluded_reason"] == TIME_DAMAGED
+    if damaged.any():
+        named = name_first("step_time_ms", steps.filter(damaged), "time_damaged", "more_times_damaged")
+        yield from map(_as_info, named)
     yield from _stalls(steps, pauses)
-    read = steps.select(*READ, "counted", "excluded_reason")
+    if steps["counted"].sum() < ENOUGH_ROWS:
+        return
+    read = steps[(*READ, "counted", "excluded_reason")]
     placed = read.with_columns(place=(pl.col("iterations").is_not_null().cum_sum() - 1).over("segment"))
     yield from _levels(placed.filter(pl.col("counted") | (pl.col("excluded_reason") == STALL)))
 
@@ -100,9 +105,7 @@ def _cause(period: int, pauses: Pauses) -> str:
 
 def _levels(rows: pl.DataFrame) -> Iterator[Note]:
     """The levels of the pace over the whole run, where they differ by much and for sure."""
-    counted = rows.filter("counted")
-    if len(counted) < ENOUGH_ROWS:
-        return
+    counted = only(rows, rows["counted"])
     levels = find_levels(_pace(counted))
     if len(levels) < 2:
         yield from _mixed(rows)
@@ -120,13 +123,13 @@ def _levels(rows: pl.DataFrame) -> Iterator[Note]:
 
 def _pace(rows: pl.DataFrame) -> NDArray[np.float64]:
     """Over all starts, so that a start at another pace is a level too."""
-    return add_pace(rows.select(READ).with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
+    return add_pace(rows.with_columns(segment=pl.lit(0)), pl.lit(value=True))["pace"].to_numpy()
 
 
 def _note_on_levels(counted: pl.DataFrame, levels: Sequence[Level], apart: float) -> Note:
     shown = [_level(counted.slice(level.begin, len(level))) for level in levels[:LEVELS_SHOWN]]
     more = [info("more_levels", n=len(levels) - LEVELS_SHOWN)] if len(levels) > LEVELS_SHOWN else []
-    steady = counted.select(middle("step_time_ms")).item()
+    steady = middle(counted["step_time_ms"])
     fields = {"levels": [*shown, *more], "apart": apart, "steady_ms": steady}
     place = counted["place"][levels[1].begin]
     # --warmup is of each start.
@@ -135,7 +138,7 @@ def _note_on_levels(counted: pl.DataFrame, levels: Sequence[Level], apart: float
 
 
 def _level(rows: pl.DataFrame) -> Note:
-    ms = rows.select(middle("step_time_ms")).item()
+    ms = middle(rows["step_time_ms"])
     return info("level_of_pace", first=rows["step"][0], last=rows["step"][-1], ms=ms)
 
 
@@ -145,7 +148,7 @@ def _mixed(rows: pl.DataFrame) -> Iterator[Note]:
     if between := two_modes(pace):
         slow = rows.filter(pl.Series(pace > between))
         fast = rows.filter(pl.Series(pace <= between))
-        ms = [part.select(middle("step_time_ms")).item() for part in (fast, slow)]
-        steady = rows.filter("counted").select(middle("step_time_ms")).item()
+        ms = [middle(part["step_time_ms"]) for part in (fast, slow)]
+        steady = middle(rows["step_time_ms"].filter(rows["counted"]))
         share = len(slow) / len(rows)
         yield warning("pace_is_mixed", fast_ms=ms[0], slow_ms=ms[1], share=share, steady_ms=steady)

@@ -6,14 +6,15 @@ there; streams come back to where they were, again and again.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import polars as pl
 
 from analysis.run.corrupt_rows import LONGEST_REST
 from logparse.findings import Note, warning
+from logparse.light_dataclass import dataclass
 
 # A stream has at least so many rows; streams take turns at least so often, and the steps fall as often.
 FEWEST_ROWS, FEWEST_TURNS = 3, 2
@@ -52,7 +53,7 @@ def _streams_of(rows: pl.DataFrame) -> list[MixedRun]:
     between = _between(rows["step"]) if falls >= FEWEST_TURNS and not _begin_anew(rows["step"]) else None
     if between is None:
         return []
-    followed, turns = _follow(rows["step"].to_list(), rows["loss"].to_list(), REACH * between)
+    followed, turns = _follow(rows["step"], rows["loss"], REACH * between)
     if turns < FEWEST_TURNS:
         return []
     streams = [stream for stream in _joined(followed, rows) if len(stream.at) >= FEWEST_ROWS]
@@ -96,39 +97,52 @@ class _Row(NamedTuple):
     loss: float | None
 
 
-def _follow(steps: Sequence[int], losses: Sequence[float | None], reach: float) -> tuple[list[list[int]], int]:
+def _follow(steps: pl.Series, losses: pl.Series, reach: float) -> tuple[list[list[int]], int]:
     """The rows of each stream, and how often two streams take turns: one goes on that had rows since the other began.
 
     A restart that passes the step where its run broke off is no turn: the run was silent since the restart began.
     """
+    rise = steps.diff()
+    breaks = [*((rise <= 0) | (rise > reach)).fill_null(value=True).arg_true(), len(steps)]
+    step, loss = steps.to_list(), losses.to_list()
     streams: list[list[int]] = []
-    turns = 0
+    turns, at = 0, 0
     # The stream used last first.
     recent: list[_Row] = []
-    for at, (step, loss) in enumerate(zip(steps, losses, strict=True)):
-        row = _Row(len(streams), at, step, loss)
-        near = _nearest([last for last in recent if 0 < step - last.step <= reach], row)
+    while at < len(step):
+        near = _nearest([last for last in recent if 0 < step[at] - last.step <= reach], at, loss[at])
+        stream = len(streams) if near is None else near.stream
         if near is None:
             streams.append([])
         else:
-            before, row = streams[recent[0].stream], row._replace(stream=near.stream)
+            before = streams[recent[0].stream]
             recent.remove(near)
             # Numbers that are damaged make streams of one row each, which are no turns.
             turns += len(before) > 1 and before[0] < near.at < before[-1]
-        streams[row.stream].append(at)
-        recent = [row, *recent[: MOST_RECENT - 1]]
+        end = _end_of_stretch(step, at, breaks[bisect_right(breaks, at)], recent)
+        streams[stream].extend(range(at, end))
+        recent = [_Row(stream, end - 1, step[end - 1], loss[end - 1]), *recent[: MOST_RECENT - 1]]
+        at = end
     return streams, turns
 
 
-def _nearest(recent: Sequence[_Row], row: _Row) -> _Row | None:
-    """The stream that ``row`` goes on: the one used last; of those at the same step the one with the nearest loss."""
-    if not recent:
-        return None
+def _end_of_stretch(steps: Sequence[int], begin: int, end: int, others: Sequence[_Row]) -> int:
+    """The row up to which a stream goes on alone: before ``end``, or where one of ``others`` is at the same step."""
+    for other in others:
+        level = bisect_left(steps, other.step, begin, end)
+        if level < end and steps[level] == other.step:
+            end = level + 1
+    return end
+
+
+def _nearest(recent: Sequence[_Row], at: int, loss: float | None) -> _Row | None:
+    """The stream that row ``at`` goes on: the one used last, of those at its step the one with the nearest loss."""
+    if len(recent) < 2:
+        return recent[0] if recent else None
     level = [last for last in reversed(recent) if last.step == recent[0].step]
-    if row.loss is None or any(last.loss is None for last in level):
+    if loss is None or any(last.loss is None for last in level):
         # Runs that take strict turns keep their order.
-        return next((last for last in level if row.at - last.at <= MOST_TURNS), recent[0])
-    loss = row.loss
+        return next((last for last in level if at - last.at <= MOST_TURNS), recent[0])
     return min(level, key=lambda last: abs(loss - (last.loss or 0.0)))
 
 

@@ -6,8 +6,7 @@ biased towards fast steps.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -15,7 +14,6 @@ from analysis.metrics import OF_ROWS
 from analysis.run.baseline_step_time import middle
 from analysis.run.exclusion_reasons import OF_THE_RUN, STALL
 from analysis.tables import SUMMARY_COLUMNS
-from logparse.schema import conform
 
 # The column with the time of a row.
 TIME = "step_time_ms"
@@ -23,35 +21,35 @@ TIME = "step_time_ms"
 
 def summarize(steps: pl.DataFrame) -> pl.DataFrame:
     """Median, mean, 10th and 90th percentile and n of every metric; null where nothing counts."""
-    read = dict.fromkeys((TIME, *(str(metric.row_column) for metric in OF_ROWS)))
-    counted = steps.select("counted", *read).filter("counted").drop_nulls(TIME)
-    statistics = counted.select(
-        pl.struct(_statistics(str(metric.row_column))).alias(metric.column) for metric in OF_ROWS
-    ).row(0)
+    read = dict.fromkeys(("counted", TIME, *(str(metric.row_column) for metric in OF_ROWS)))
+    counted, run = steps[list(read)].filter("counted", pl.col(TIME).is_not_null()), steps["run"].first()
     rows = [
-        {"metric": metric.column, "unit": metric.unit, **values}
-        for metric, values in zip(OF_ROWS, statistics, strict=True)
+        (run, metric.column, metric.unit, *_statistics(counted[str(metric.row_column)], counted[TIME]))
+        for metric in OF_ROWS
     ]
-    frame = pl.DataFrame(rows, schema={c.name: c.dtype for c in SUMMARY_COLUMNS if c.name != "run"})
-    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), SUMMARY_COLUMNS)
+    return pl.DataFrame(rows, {c.name: c.dtype for c in SUMMARY_COLUMNS}, orient="row")
 
 
-@cache
-def _statistics(column: str) -> tuple[pl.Expr, ...]:
-    x, of_time = pl.col(column), column == TIME
+def _statistics(values: pl.Series, time: pl.Series) -> tuple[Any, ...]:
+    """Median, mean, 10th and 90th percentile and n."""
+    of_time = values.name == TIME
     return (
-        middle(column, "higher" if of_time else "lower").alias("median"),
-        (x.mean() if of_time else _mean_rate(x)).alias("mean"),
-        x.quantile(0.1, "linear").alias("p10"),
-        x.quantile(0.9, "linear").alias("p90"),
-        x.count().alias("n"),
+        middle(values, "higher" if of_time else "lower"),
+        values.mean() if of_time else _mean_rate(values, time),
+        values.quantile(0.1, "linear"),
+        values.quantile(0.9, "linear"),
+        values.count(),
     )
 
 
-def _mean_rate(rate: pl.Expr) -> pl.Expr:
-    """Work is rate times time, so this is total work over total time; null where no rate is known."""
-    known, time = rate.is_not_null(), pl.col(TIME)
-    return pl.when(rate.count() > 0).then((rate * time).filter(known).sum() / time.filter(known).sum())
+def _mean_rate(rate: pl.Series, time: pl.Series) -> float | None:
+    """Work is rate times time, so this is total work over total time; None where no rate is known."""
+    if not rate.count():
+        return None
+    if rate.has_nulls():
+        rate, time = rate.drop_nulls(), time.filter(rate.is_not_null())
+    work, all_time = (cast("float", values.sum()) for values in (rate * time, time))
+    return work / all_time
 
 
 def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:

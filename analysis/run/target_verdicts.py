@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -18,6 +17,7 @@ from analysis.run.summary import finite_median, largest_memory, last_finite, qua
 from analysis.run.targets import COMPLETED, STEPS, TAILS, RequiredFigure, Requirement, figures
 from logparse.errors import InsufficientDataError
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 
 Outcome = Literal["pass", "fail", "unknown"]
 # Exit codes by outcome; of several outcomes the first in this order counts.

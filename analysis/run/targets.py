@@ -6,13 +6,13 @@ Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from analysis.conditions import COMPARISONS, FORM
 from analysis.metrics import BY_COLUMN, HEALTH, METRICS, RATED, RATES, Metric
 from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 # Shares of the published rate that the run is compared with, and of the planned share of the peak.
 SHARES = ("baseline", "planned")

@@ -7,7 +7,6 @@ TFLOP/s/p, peak utilization, MFU and HFU on every row, null where an input is un
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 import polars as pl
@@ -17,8 +16,10 @@ from analysis.hardware.devices import DevicePeak
 from analysis.identify.causes_of_flops import FormulaWork
 from analysis.metrics import COMPUTED, Expression, Inputs
 from analysis.model.shape import ModelShape
+from analysis.run.frame_filters import known
 from analysis.run.recomputation import read_recomputation
 from logparse.context.run_context import RunContext
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ def fill_batch(steps: pl.DataFrame, how: Computation) -> pl.DataFrame:
 
 def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
     """Add the columns of all metrics of rows to rows that ``fill_batch`` has filled."""
-    lengths = filled["seq_length"].drop_nulls().unique().to_list()
+    lengths = known(filled["seq_length"].unique()).to_list()
     inputs = Inputs(
         devices=pl.lit(how.world_size, pl.Float64),
         peak=pl.lit(how.peak.peak_tflops_per_second if how.peak else None, pl.Float64),
@@ -183,8 +184,8 @@ def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
         tokens_per_step=pl.lit(how.tokens_per_step, pl.Float64),
     )
     for metric in COMPUTED:
-        filled = filled.with_columns(cast("Expression", metric.expression)(inputs).alias(metric.column))
-    return filled
+        inputs.computed[metric.column] = cast("Expression", metric.expression)(inputs)
+    return filled.with_columns(**inputs.computed)
 
 
 def _by_length(lengths: list[int], flops_of: Callable[[int], float | None]) -> pl.Expr:

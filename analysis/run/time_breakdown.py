@@ -7,7 +7,7 @@ the clock, or to the step lines where there is no clock. No part is below 0, so 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -27,26 +27,25 @@ from analysis.run.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.first_rows import time_first_rows
-from analysis.run.frame_filters import only, starts_of
 from analysis.run.interruptions import Pauses
 from analysis.run.pause_times import (
-    BEGINNINGS,
     BETWEEN,
     EVALUATION,
     SAVES,
     UNDIVIDED,
+    EventStamps,
     after_the_last,
     between_lines,
     ends_after,
     holds,
     printed_after,
     share_out,
+    within,
 )
-from analysis.run.unprinted_steps import last_done, unprinted_seconds, unprinted_within
+from analysis.run.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds
 from analysis.run.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
 from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
-from logparse.schema import conform
 
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
 USEFUL = "useful"
@@ -69,7 +68,7 @@ LEAST_S, CUT = 1e-9, timedelta(seconds=1)
 
 def describe_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
     """Say why there is no all-in rate."""
-    if read_clock(steps, events).seconds is None and len(steps.drop_nulls("timestamp")) < 2:
+    if steps["timestamp"].count() < 2 and read_clock(steps, events).seconds is None:
         yield info("wall_clock_not_computed")
 
 
@@ -93,7 +92,7 @@ def break_down_time(
     at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
     total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
     if wall is not None and parts:
-        loop = step_loop(steps.filter(~pl.col("copied")), events) if rows["timestamp"].is_null().all() else None
+        loop = step_loop(steps.filter(~pl.col("copied")), events) if not rows["timestamp"].count() else None
         outside = (
             {START_UP: loop.start_up} | _left_of_loop(rows, events, loop.seconds - in_lines, pauses)
             if loop
@@ -108,12 +107,9 @@ def break_down_time(
     if parts:
         _add(parts, [at_end])
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
-    shares = [
-        {"part": part, "seconds": seconds, "share": seconds / total if total else None}
-        for part, seconds in parts.items()
-    ]
-    frame = pl.DataFrame(shares, schema={"part": pl.String, "seconds": pl.Float64, "share": pl.Float64}, orient="row")
-    return conform(frame.with_columns(run=pl.lit(steps["run"].first())), TIME_BREAKDOWN_COLUMNS)
+    run = steps["run"].first()
+    shares = [(run, part, seconds, seconds / total if total else None) for part, seconds in parts.items()]
+    return pl.DataFrame(shares, {column.name: column.dtype for column in TIME_BREAKDOWN_COLUMNS}, orient="row")
 
 
 def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, pauses: Pauses) -> dict[str, float]:
@@ -122,7 +118,7 @@ def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, paus
     Where rows hold the pauses before them, only those after the last row are outside.
     """
     own = rows.filter(OF_THE_RUN)
-    unprinted = unprinted_seconds(own, last_done(own, events), seconds)
+    unprinted = unprinted_seconds(outline_starts(own).row(-1, named=True), last_done(own, events), seconds)
     seconds -= unprinted
     last: int = own["step"][-1]
     first: int = last if own["excluded_reason"].is_in(PAUSED).any() else own["step"][0]
@@ -147,67 +143,68 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
     began = pl.col("step") - pl.col("iterations")
     skipped = pl.min_horizontal(pl.col("skipped_ms"), lost - partly).clip(0)
-    losses = rows.select("excluded_reason", after=began, to="step", lost=lost - partly - skipped, again=partly)
+    losses = rows.select(
+        "excluded_reason", after=began, to="step", lost=lost - partly - skipped, again=partly, skipped=skipped
+    )
     by_reason = dict(
         losses.group_by("excluded_reason", maintain_order=True).agg(pl.col("lost").sum() / 1000).iter_rows()
     )
     parts = {part: sum(by_reason.get(reason) or 0.0 for reason in reasons) for part, reasons in PARTS.items()}
-    for after, to, seconds in _holding_both(losses, pauses):
-        parts[EVALUATION] -= seconds
-        for part, share in share_out(seconds, after, to, pauses).items():
+    for after, to, ms in _holding_both(losses, pauses):
+        parts[EVALUATION] -= ms / 1000
+        for part, share in share_out(ms / 1000, after, to, pauses).items():
             parts[part] += share
     parts["replayed"] += float(losses["again"].sum()) / 1000
-    parts["skipped"] += float(rows.select(skipped.sum()).item()) / 1000
+    parts["skipped"] += float(losses["skipped"].sum()) / 1000
     useful = {USEFUL: float(rows["useful_ms"].sum()) / 1000}
     return useful | {part: seconds for part, seconds in parts.items() if seconds > LEAST_S}
 
 
 def _holding_both(rows: pl.DataFrame, pauses: Pauses) -> Iterable[tuple[int, int, float]]:
-    """Steps and seconds of rows whose time holds an evaluation and a save."""
+    """Steps and ms of rows whose time holds an evaluation and a save."""
     if not (pauses.saved and pauses.evaluated):
         return ()
-    held = rows.filter((pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0))
-    both = held.filter(holds(held, pauses.saved) & holds(held, pauses.evaluated))
-    return both.select("after", "to", pl.col("lost") / 1000).iter_rows()
+    held = (pl.col("excluded_reason") == HOLDS_EVALUATION) & (pl.col("lost") > 0)
+    return rows.filter(held & holds(pauses.saved) & holds(pauses.evaluated))["after", "to", "lost"].iter_rows()
 
 
 def _trial_begins(steps: pl.DataFrame) -> Any:
     """The first stamp of a job that ended before the run began; None where there was none."""
-    return steps.filter(pl.col("excluded_reason") == OTHER_JOB)["timestamp"].min()
+    return steps["timestamp"].filter(steps["excluded_reason"] == OTHER_JOB).min()
 
 
 def _outside(rows: pl.DataFrame, events: pl.DataFrame, pauses: Pauses, trial: Any) -> dict[str, float]:
     """Time between the step lines by their stamps, and after the last of a start; ``trial`` began before them."""
     names = (START_UP, RESTARTS, UNPRINTED, SAVES_BETWEEN, EVALUATION_BETWEEN, UNDIVIDED_BETWEEN)
     parts = dict.fromkeys(names, 0.0)
-    before = None
-    stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
-    for _, start in starts_of(stamped):
-        first = start.row(0, named=True)
-        began = first["timestamp"] - pl.Series([first["time_ms"] * 1000]).cast(pl.Duration("us"))[0]
-        end = None if before is None else before["timestamp"].max()
-        known = min(_process_begin(events, first, end) or began, began)
+    rows, stamps, before = stamped(rows), EventStamps.of(events), None
+    between = between_lines(rows, stamps, pauses)
+    for start in outline_starts(rows).iter_rows(named=True):
+        began = start["begin"] - timedelta(microseconds=int(start["row_ms"] * 1000))
+        end = None if before is None else before["end"]
+        known = min(_process_begin(stamps, start["begin"], end) or began, began)
         known = min(trial, known) if trial and before is None else known
         parts[START_UP] += (began - known).total_seconds()
-        parts[UNPRINTED] += unprinted_within(start)[1]
-        paused = between_lines(start, events, pauses)
+        parts[UNPRINTED] += start["unprinted_s"]
+        paused = between.get(start["segment"], [])
         if before is not None:
             # The pause after a step that is done again may be that of its second time.
-            begun_after = first["step"] - first["iterations"]
-            goes_on = begun_after >= before["step"][-1]
-            held = after_the_last(before, events, pauses, known) if goes_on else {}
+            goes_on = start["begun_after"] >= before["last_step"]
+            held = after_the_last(before, stamps, pauses, known) if goes_on else {}
             idle = max(0.0, (known - end).total_seconds() - sum(held.values()))
-            same = before["lineage"][-1] == first["lineage"]
-            unprinted = unprinted_seconds(before, begun_after, idle) if same else 0.0
+            same = before["lineage"] == start["lineage"]
+            unprinted = unprinted_seconds(before, start["begun_after"], idle) if same else 0.0
             parts[UNPRINTED] += unprinted
             parts[RESTARTS] += idle - unprinted
             paused.append(held)
         _add(parts, paused)
         before = start
     if before is not None:
-        held = after_the_last(before, events, pauses, None)
-        room = sum(held.values()) or ends_after(before, events)
-        unprinted = unprinted_seconds(before, last_done(before, events), room)
+        held = after_the_last(before, stamps, pauses, None)
+        room = sum(held.values()) or ends_after(before, stamps)
+        unprinted = unprinted_seconds(
+            before, last_done(rows.filter(pl.col("segment") == before["segment"]), events), room
+        )
         parts[UNPRINTED] += unprinted
         _add(parts, [_less(held, unprinted)])
     return {part: seconds for part, seconds in parts.items() if seconds}
@@ -225,11 +222,8 @@ def _add(parts: dict[str, float], paused: Iterable[dict[str, float]]) -> None:
             parts[part + BETWEEN] = parts.get(part + BETWEEN, 0.0) + seconds
 
 
-def _process_begin(events: pl.DataFrame, first: dict[str, Any], after: Any) -> Any:
-    """The earliest stamped event of the process that printed ``first``."""
-    mine = events.filter((pl.col("timestamp") <= first["timestamp"]) & pl.col("kind").is_in(BEGINNINGS))
-    if after is not None:
-        # A stamp cut to seconds can lie before the one it follows.
-        mine = mine.filter(pl.col("timestamp") >= after - CUT)
-    begin: Any = mine["timestamp"].min()
-    return begin if after is None or begin is None else max(begin, after)
+def _process_begin(stamps: EventStamps, begin: datetime, after: datetime | None) -> datetime | None:
+    """The earliest stamp of an event of the process whose first line has the stamp ``begin``."""
+    # A stamp cut to seconds can lie before the one it follows.
+    first = next(iter(within(stamps.begins, datetime.min if after is None else after - CUT, begin)), None)
+    return first if after is None or first is None else max(first, after)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -21,6 +20,7 @@ from analysis.run.unprinted_steps import MISSING_LINES
 from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import SUMMARY
 from logparse.findings import Note
+from logparse.light_dataclass import dataclass
 
 # Findings of a known device without a peak.
 WITHOUT_PEAK = ("no_peak_of_type", "number_type_unknown")
@@ -60,24 +60,24 @@ def title_of(
     notes: Sequence[Note],
 ) -> Title:
     """The title of the run of these ``sources``, whose log has these ``events`` and ``settings``."""
-    own = analysis.steps.filter(~pl.col("copied"))
-    first_step, last_step = own.select(
-        (pl.col("step") - pl.col("iterations").fill_null(1) + 1).min(), last=pl.col("step").max()
+    counted = next((note.fields["counted"] for note in notes if note.code == "tokens_counted"), None)
+    of_a_sample = pl.col("seq_length") if counted is None else pl.lit(counted)
+    own, step, iterations = ~pl.col("copied"), pl.col("step"), pl.col("iterations")
+    first_line, first_step, last_step, tokens = analysis.steps.select(
+        step.filter(own).min(),
+        first=(step - iterations.fill_null(1) + 1).filter(own).min(),
+        last=step.filter(own).max(),
+        # While a batch ramps up, a row prints that of its last step.
+        tokens=(iterations * mean_batch() * of_a_sample).filter(own).sum(),
     ).row(0)
     if any(note.code == MISSING_LINES for note in notes):
-        first_step = own["step"].min()
-    planned = analysis.steps["train_steps"].drop_nulls()
+        first_step = first_line
     seconds: Any = analysis.time_breakdown["seconds"].sum()
     if not seconds and not analysis.streams:
         # Where the clock is not believed.
         seconds = analysis.segments["step_time_sum_ms"].sum() / 1000 or _between_stamps(analysis)
     if seconds and not analysis.has_clock and len(analysis.segments) == 1:
         seconds = max(seconds, printed_runtime(settings))
-    counted = next((note.fields["counted"] for note in notes if note.code == "tokens_counted"), None)
-    of_a_sample = pl.col("seq_length") if counted is None else pl.lit(counted)
-    # While a batch ramps up, a row prints that of its last step.
-    rows = analysis.steps.with_columns(batch=mean_batch()).filter(~pl.col("copied"))
-    tokens = rows.select((pl.col("iterations") * pl.col("batch") * of_a_sample).sum()).item()
     return Title(
         models=names_of_model(analysis, context, sources),
         printed_model=printed_name(context, analysis.computation.shape),
@@ -90,16 +90,16 @@ def title_of(
         seconds=seconds or None,
         first_step=first_step,
         last_step=last_step,
-        planned_steps=planned[-1] if len(planned) else None,
+        planned_steps=cast("int | None", analysis.steps["train_steps"].last(ignore_nulls=True)),
         tokens=round(tokens) or None,
-        untimed=not untimed_within(analysis.steps).is_empty(),
+        untimed=untimed_within(analysis.steps),
     )
 
 
 def _between_stamps(analysis: Analysis) -> float:
     """Seconds from the first to the last line of the only start; 0 where lines without a time have no stamps."""
-    stamps = analysis.steps["timestamp"].drop_nulls()
-    if len(analysis.segments) != 1 or stamps.is_empty():
+    stamps = analysis.steps["timestamp"]
+    if len(analysis.segments) != 1 or not stamps.count():
         return 0.0
     ends: Any = (stamps.min(), stamps.max())
     return float((ends[1] - ends[0]).total_seconds())
@@ -107,9 +107,9 @@ def _between_stamps(analysis: Analysis) -> float:
 
 def printed_runtime(settings: pl.DataFrame) -> float:
     """The seconds of the whole training that the log prints at its end; 0 where it prints none."""
-    printed = settings.filter(pl.col("kind") == SUMMARY, pl.col("name") == "train_runtime")["value"]
-    seconds = printed.cast(pl.Float64, strict=False).drop_nulls()
-    return float(seconds[-1]) if len(seconds) and math.isfinite(seconds[-1]) else 0.0
+    printed = settings["value"].filter((settings["kind"] == SUMMARY) & (settings["name"] == "train_runtime"))
+    seconds: Any = printed.cast(pl.Float64, strict=False).last(ignore_nulls=True)
+    return float(seconds) if seconds is not None and math.isfinite(seconds) else 0.0
 
 
 def _device(analysis: Analysis, notes: Sequence[Note]) -> str | None:
@@ -132,7 +132,9 @@ def device_without_peak(notes: Sequence[Note]) -> str | None:
 
 def _begins(steps: pl.DataFrame, events: pl.DataFrame) -> Any:
     """The first stamp of the log: only lines before the first step are by its clock, a restart may have another."""
-    first = steps.select("source", "line_number", "timestamp").drop_nulls("timestamp").bottom_k(1, by="timestamp")
-    lines = events.join(first.select("source", before="line_number"), on="source")
-    earlier: Any = lines.filter(pl.col("line_number") < pl.col("before"))["timestamp"].min()
-    return first["timestamp"].min() if earlier is None else earlier
+    at = steps["timestamp"].arg_min()
+    if at is None:
+        return None
+    source, line, first = steps["source", "line_number", "timestamp"].row(at)
+    earlier = (events["source"] == source) & (events["line_number"] < line)
+    return events["timestamp"].filter(earlier).min() or first

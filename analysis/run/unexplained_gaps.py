@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import TIMED
-from analysis.run.interruptions import Pauses
-from analysis.run.pause_times import holds
+from analysis.run.exclusion_reasons import ROW_MS, TIMED
+from analysis.run.interruptions import Pauses, count_between
 from analysis.run.step_time_patterns import find_period
 from logparse.findings import Note, info
 
@@ -20,19 +19,19 @@ LEAST_S, LEAST_SHARE = 3.0, 0.5
 
 def describe_gaps(steps: pl.DataFrame, pauses: Pauses) -> Note | None:
     """The gaps within starts that hold neither a save nor an evaluation, nor missing lines; None without any."""
-    row_s = pl.col("step_time_ms") * pl.col("iterations") / 1000
-    rows = steps.filter(TIMED & ~pl.col("copied") & pl.col("timestamp").is_not_null() & row_s.is_not_null())
-    if rows.is_empty():
-        return None
+    row_s = ROW_MS / 1000
+    read = steps["step", "iterations", "segment", "timestamp", "step_time_ms", "excluded_reason", "copied"]
+    rows = read.filter(TIMED & ~pl.col("copied") & pl.col("timestamp").is_not_null() & row_s.is_not_null())
+    after = pl.col("step").shift(1)
     gaps = rows.select(
         "step",
         same=(pl.col("segment") == pl.col("segment").shift(1)) & (pl.col("step").diff() <= pl.col("iterations")),
-        after=pl.col("step").shift(1),
-        to=pl.col("step"),
+        paused=(count_between(pauses.saved, after, pl.col("step")) > 0)
+        | (count_between(pauses.evaluated, after, pl.col("step")) > 0),
         seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - row_s,
         least=pl.max_horizontal(LEAST_S, row_s * LEAST_SHARE),
-    ).filter("same", pl.col("seconds") > pl.col("least"))
-    unexplained = gaps.filter(~holds(gaps, pauses.saved) & ~holds(gaps, pauses.evaluated))
+    )
+    unexplained = gaps.filter("same", ~pl.col("paused"), pl.col("seconds") > pl.col("least"))
     if unexplained.is_empty():
         return None
     before = unexplained["step"].to_list()

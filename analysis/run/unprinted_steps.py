@@ -6,14 +6,13 @@ their time at the baseline, and a warning where the log of the job that did them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import OF_THE_RUN
-from analysis.run.frame_filters import only, starts_of
+from analysis.run.exclusion_reasons import OF_THE_RUN, ROW_MS
+from analysis.run.frame_filters import only
 from analysis.run.remaining_time import is_end_printed, is_last_line
 from analysis.run.restarts import JUMP, SPLIT_SHARE, STAMP_MS
 from logparse.findings import Note, warning
@@ -27,32 +26,41 @@ SAMPLES = "logged_samples_per_second"
 SAVES = ("save starts", "save ends")
 
 
-def unprinted_seconds(before: pl.DataFrame, begun_after: int, room: float) -> float:
-    """Seconds of the steps from the last of ``before`` to ``begun_after``, at most those that there is ``room`` for.
+def outline_starts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Each start of ``rows``: its first and last row, its typical times, and the steps that no line of it prints.
 
-    They take as long as those with the last batch.
+    These are ``unprinted``, as far as stamps have room for them, and take ``unprinted_s`` seconds.
     """
-    steps = begun_after - int(before["step"][-1])
-    of_batch = pl.col("global_batch_size").eq_missing(pl.col("global_batch_size").last())
-    typical = before.filter("counted").filter(of_batch)["step_time_ms"].median()
-    if steps <= 0 or not isinstance(typical, float):
-        return 0.0
-    return min(steps * typical / 1000, max(room, 0.0))
-
-
-def unprinted_within(start: pl.DataFrame) -> tuple[int, float]:
-    """The steps whose lines are missing between those of a ``start``, as far as stamps have room, and their seconds."""
-    typical = start.filter("counted")["step_time_ms"].median()
-    if not isinstance(typical, float) or typical <= 0:
-        return 0, 0.0
+    counted, time, batch = pl.col("counted"), pl.col("step_time_ms"), pl.col("global_batch_size")
+    typical = time.filter(counted).median()
     missing = pl.col("step").diff() - pl.col("iterations")
     gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
-    room = (gap - pl.col("step_time_ms") * pl.col("iterations")).clip(0)
+    room = (gap - ROW_MS).clip(0)
     seconds = pl.min_horizontal(missing * typical, room) / 1000
     # Stamps are cut to seconds, and steps vary a little.
     steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
-    between = start.select(missing=missing, steps=steps, seconds=seconds).filter(pl.col("missing") > 0)
-    return int(between["steps"].sum()), float(between["seconds"].sum())
+    of_steps = {"unprinted": steps, "unprinted_s": seconds}
+    return rows.group_by("segment", maintain_order=True).agg(
+        pl.col("lineage").first(),
+        begun_after=(pl.col("step") - pl.col("iterations")).first(),
+        begin=pl.col("timestamp").first(),
+        row_ms=ROW_MS.first(),
+        last_step=pl.col("step").last(),
+        last_stamp=pl.col("timestamp").last(),
+        end=pl.col("timestamp").max(),
+        typical_ms=typical,
+        last_batch_ms=time.filter(counted, batch.eq_missing(batch.filter(counted).last())).median(),
+        **{name: value.filter((missing > 0) & (typical > 0)).sum() for name, value in of_steps.items()},
+    )
+
+
+def unprinted_seconds(before: Mapping[str, Any], begun_after: int, room: float) -> float:
+    """Seconds of the steps from the last of a start to ``begun_after``, at most those that there is ``room`` for.
+
+    They take as long as those with the last batch. ``before`` is the row of the start in ``outline_starts``.
+    """
+    steps, typical = begun_after - before["last_step"], before["last_batch_ms"]
+    return min(steps * typical / 1000, max(room, 0.0)) if steps > 0 and typical is not None else 0.0
 
 
 def unprinted_between(rows: pl.DataFrame) -> int:
@@ -60,58 +68,70 @@ def unprinted_between(rows: pl.DataFrame) -> int:
 
     Between starts they are known by the checkpoints.
     """
-    stamped = only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
-    found = sum(unprinted_within(start)[0] for _, start in starts_of(stamped))
-    for (_, before), (_, start) in pairwise(starts_of(stamped)):
-        first = start.row(0, named=True)
-        typical = before.filter("counted")["step_time_ms"].median()
-        if before["lineage"][-1] != first["lineage"] or not isinstance(typical, float):
-            continue
-        gap: Any = first["timestamp"] - before["timestamp"].max()
-        room = gap.total_seconds() * 1000 - first["step_time_ms"] * first["iterations"]
-        found += max(0, min(first["step"] - first["iterations"] - before["step"][-1], int(room / typical)))
-    return found
+    starts = outline_starts(stamped(rows))
+    gap = (pl.col("begin") - pl.col("end").shift(1)).dt.total_microseconds() / 1e6 * 1000
+    fitting = ((gap - pl.col("row_ms")) / pl.col("typical_ms").shift(1)).cast(pl.Int64, strict=False)
+    steps = pl.min_horizontal(pl.col("begun_after") - pl.col("last_step").shift(1), fitting).clip(0)
+    goes_on = (pl.col("lineage") == pl.col("lineage").shift(1)) & pl.col("typical_ms").shift(1).is_not_null()
+    return int(starts.select(pl.col("unprinted").sum() + steps.filter(goes_on).sum()).item())
 
 
-def last_saved(before: pl.DataFrame, events: pl.DataFrame) -> int:
-    """The last step that a save after the last row of ``before`` shows; that row's own step where none does."""
-    last: dict[str, Any] = before.select("source", "line_number", "step").row(-1, named=True)
-    after = (pl.col("source") == last["source"]) & (pl.col("line_number") > last["line_number"])
-    saved: Any = events.filter(pl.col("kind").is_in(SAVES) & after)["step"].max()
-    return max(int(saved or 0), int(last["step"]))
+def stamped(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with a stamp that cover steps."""
+    return only(rows, pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null())
 
 
-def last_done(before: pl.DataFrame, events: pl.DataFrame) -> int:
-    """The last step that a save after the last row of ``before`` shows, or the end of a training with a plan."""
-    planned: Any = before["train_steps"].drop_nulls().last()
-    saved, completed = last_saved(before, events), is_end_printed(before, events) and is_last_line(before)
-    return max(saved, int(planned)) if completed and planned is not None else saved
+def last_saved(source: str, line: int, step: int, events: pl.DataFrame) -> int:
+    """The last step that a save after the row of a ``step`` shows; that step where none does."""
+    save = (events["kind"] == SAVES[0]) | (events["kind"] == SAVES[1])
+    after = save & (events["source"] == source) & (events["line_number"] > line)
+    saved: Any = events["step"].filter(after).max()
+    return max(int(saved or 0), step)
+
+
+def last_done(rows: pl.DataFrame, events: pl.DataFrame) -> int:
+    """The last step that a save after the last of ``rows`` shows, or the end of a training with a plan."""
+    planned: Any = rows["train_steps"].last(ignore_nulls=True)
+    source, line, step = rows["source", "line_number", "step"].row(-1)
+    saved = last_saved(source, line, step, events)
+    completed = planned is not None and is_last_line(rows) and is_end_printed(rows, events)
+    return max(saved, int(planned)) if completed else saved
 
 
 def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator[Note]:
     """A warning for each start that goes on from a step that no line of the log reaches, printed or saved."""
-    own = only(steps, OF_THE_RUN & pl.col("iterations").is_not_null())
-    for (_, before), (_, start) in pairwise(starts_of(own)):
-        first = start.row(0, named=True)
-        begun_after, every = first["step"] - first["iterations"], before["iterations"].max()
-        # Few starts are ahead of the last printed step, and only those need the saves.
-        ahead = before["lineage"][-1] == first["lineage"] and begun_after - int(before["step"][-1]) > (every or 0)
-        if ahead and begun_after - last_saved(before, events) > (every or 0):
-            where = {"source": first["source"], "line": first["line_number"]}
-            yield warning("log_missing", first=before["step"][-1] + 1, last=begun_after, **where)
+    read = steps["segment", "lineage", "source", "line_number", "step", "iterations", "excluded_reason"]
+    own = only(read, OF_THE_RUN & pl.col("iterations").is_not_null())
+    starts = own.group_by("segment", maintain_order=True).agg(
+        pl.col("lineage", "source", "line_number").first(),
+        pl.col("source", "line_number", "step").last().name.prefix("last_"),
+        begun_after=(pl.col("step") - pl.col("iterations")).first(),
+        every=pl.col("iterations").max(),
+    )
+    same = pl.col("lineage") == pl.col("lineage").shift(1)
+    pairs = starts.with_columns(pl.col("^last_.*$").shift(1), pl.col("every").shift(1), same=same)
+    # Few starts are ahead of the last printed step, and only those need the saves.
+    ahead = pairs.filter("same", pl.col("begun_after") - pl.col("last_step") > pl.col("every"))
+    for start in ahead.iter_rows(named=True):
+        saved = last_saved(start["last_source"], start["last_line_number"], start["last_step"], events)
+        if start["begun_after"] - saved > start["every"]:
+            where = {"source": start["source"], "line": start["line_number"]}
+            yield warning("log_missing", first=start["last_step"] + 1, last=start["begun_after"], **where)
 
 
 def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most."""
-    own = steps.filter(~pl.col("copied")).select("segment", jump=pl.col("step").diff().over("segment"))
-    every = pl.col("jump").quantile(0.25, "lower").over("segment")
-    jumps = own.select("segment", "jump", interval=every).drop_nulls()
-    over = jumps.filter(pl.col("jump") > JUMP * pl.col("interval"))
-    missing, done = float((over["jump"] - over["interval"]).sum()), int(jumps["jump"].sum())
-    if missing > OF_AN_EXCERPT * done:
+    read = only(steps["segment", "step", "copied"], ~pl.col("copied"))
+    jump = pl.col("step").diff().over("segment")
+    every = pl.col("step").diff().quantile(0.25, "lower").over("segment")
+    jumps = read.select("segment", jump=jump, interval=every)
+    over = jumps["jump"] > JUMP * jumps["interval"]
+    missing = float((jumps["jump"] - jumps["interval"]).filter(over).sum())
+    done: Any = jumps["jump"].sum()
+    if missing > OF_AN_EXCERPT * int(done):
         # The first line of a start is of steps too.
-        first = int(jumps.unique("segment")["interval"].sum())
-        yield warning(MISSING_LINES, n=round(missing), of=done + first)
+        first = int(jumps.drop_nulls().unique("segment")["interval"].sum())
+        yield warning(MISSING_LINES, n=round(missing), of=int(done) + first)
         yield from _printed_unlike_clock(steps)
 
 

@@ -5,8 +5,6 @@ Comes in: rows marked by ``row_selection``. Goes out: the rows with a time, with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from analysis.run.baseline_step_time import with_baseline
@@ -17,17 +15,18 @@ from analysis.run.exclusion_reasons import (
     HOLDS_PAUSE,
     HOLDS_SAVE,
     NAN,
-    NO_TIME,
     OF_THE_RUN,
     REPLAYED,
+    ROW_MS,
     SKIPPED,
     STALL,
-    TIME_DAMAGED,
     TIMED,
     WARM_UP,
+    has_untimed,
 )
 from analysis.run.frame_filters import only
 from analysis.run.nan_updates import is_infinite
+from logparse.light_dataclass import dataclass
 
 # Rows of these reasons took what their steps took: they are useful as far as their steps were kept.
 WHOLE = (BATCH_CHANGES, SKIPPED, NAN)
@@ -72,11 +71,16 @@ def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
         .then("iterations")
         .otherwise(pl.min_horizontal(pl.col("nan_iterations").fill_null(0), "iterations"))
     )
-    rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
-    lost, of_nan, done = rows.select(_lost_updates().sum(), nan=nan.sum(), steps=pl.col("iterations").sum()).row(0)
     flags_only = (pl.col("iterations") > 1) & pl.col("skipped_iterations").is_null() & pl.col("overflow").is_not_null()
     whole_rows = (pl.col("iterations") > 1) & pl.col("update_is_nan")
-    at_least, about = rows.select(flags_only.any(), about=whole_rows.any()).row(0)
+    own = OF_THE_RUN & pl.col("iterations").is_not_null()
+    lost, of_nan, done, at_least, about = steps.select(
+        _lost_updates().filter(own).sum(),
+        nan=nan.filter(own).sum(),
+        steps=pl.col("iterations").filter(own).sum(),
+        at_least=flags_only.filter(own).any(),
+        about=whole_rows.filter(own).any(),
+    ).row(0)
     return LostUpdates(int(lost), int(of_nan), int(done), at_least=bool(at_least), about=bool(about))
 
 
@@ -113,7 +117,7 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
     """
     priced = TIMED & pl.col("excluded_reason").ne_missing(COPY) & pl.col("iterations").is_not_null()
     rows = only(with_baseline(steps), priced)
-    reason, time = pl.col("excluded_reason"), pl.col("time_ms")
+    reason, time = pl.col("excluded_reason"), ROW_MS
     baseline = pl.min_horizontal(time, pl.col("baseline_ms") * pl.col("iterations"))
     stall = reason.eq_missing(STALL)
     worth = (
@@ -123,8 +127,8 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
         .then(time - (time - baseline) * _as_stall(stall))
         .otherwise(baseline)
     )
-    timed = rows.with_columns(time_ms=pl.col("step_time_ms") * pl.col("iterations"), useful=kept_steps())
-    of_a_step = worth / pl.col("iterations")
+    timed = rows.with_columns(time_ms=time, useful=kept_steps(), worth=worth / pl.col("iterations"))
+    of_a_step = pl.col("worth")
     return timed.with_columns(
         useful_ms=(of_a_step * pl.col("useful")).fill_null(0),
         # Steps that were done but whose update was not kept take the time of a step, in a slow row too.
@@ -157,9 +161,7 @@ def _as_stall(stall: pl.Expr) -> pl.Expr:
 
 def untimed_seconds(steps: pl.DataFrame) -> float:
     """Baseline time of the useful steps of rows whose time is missing or damaged."""
-    untimed = pl.col("excluded_reason").is_in([NO_TIME, TIME_DAMAGED]).fill_null(False)
-    if not steps.select(untimed.any()).item():
+    if not has_untimed(steps):
         return 0.0
-    rows = with_baseline(steps).filter(untimed)
-    seconds = rows.select((pl.col("baseline_ms") * kept_steps()).sum() / 1000).item()
+    seconds = with_baseline(steps).select((pl.col("baseline_ms") * kept_steps()).filter(~TIMED).sum() / 1000).item()
     return float(seconds or 0.0)

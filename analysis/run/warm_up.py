@@ -6,13 +6,13 @@ Comes in: rows that ``restarts`` has traced. Goes out: a number for each start. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
 from analysis.run.baseline_step_time import FEW_ROWS
 from analysis.run.frame_filters import only, starts_of
 from analysis.run.restarts import OWN
+from logparse.light_dataclass import dataclass
 
 # A row is settled when it takes at most this much longer than the median of itself and the rows after it.
 SETTLED_WITHIN, ROWS_AFTER = 1.10, 20
@@ -39,12 +39,12 @@ class WarmUpRule:
         """How many rows at the beginning of the row's start are warm-up."""
         if self.asked is not None:
             return pl.lit(self.asked)
-        read = ("segment", "step", "step_time_ms", "global_batch_size", "beginning_shown", *OWN.meta.root_names())
-        own = only(rows.select(read), OWN)
+        read = ("segment", "step", "step_time_ms", "beginning_shown", *OWN.meta.root_names())
+        own = only(rows.select(*read, batch=pl.col("global_batch_size").fill_null(1)), OWN)
         by_profiling = _rows_within(own, self.profiling_steps) if self.profiling_steps else {}
         counts = {
             segment: max(
-                _warm_up_of(start["step_time_ms"], _batches(start), self.times_are_shared, _begins_midway(start)),
+                _warm_up_of(start["step_time_ms"], start["batch"], self.times_are_shared, _begins_midway(start)),
                 by_profiling.get(segment, 0),
             )
             for segment, start in starts_of(own)
@@ -60,15 +60,12 @@ def _rows_within(rows: pl.DataFrame, profiling_steps: int) -> dict[int, int]:
     return dict(rows.group_by("segment").agg(done.sum()).iter_rows())
 
 
-def _batches(start: pl.DataFrame) -> pl.Series:
-    return start["global_batch_size"].fill_null(1)
-
-
 def _begins_midway(start: pl.DataFrame) -> bool:
     """Whether the log begins in the middle of a run: no line shows a beginning, and earlier steps are missing."""
-    step, between = start["step"], start["step"].diff().median()
+    step = start["step"]
     if start["segment"][0] != 0 or start["beginning_shown"][0] or step[0] is None:
         return False
+    between = step.diff().median()
     return bool(step[0] > (MIDWAY if between is None else 2 * float(between)))  # type: ignore[arg-type]
 
 

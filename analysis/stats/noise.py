@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from logparse.light_dataclass import dataclass
 
 # One-sided level of the tests, and the fewest runs a side of which one order is that share of all.
 LEVEL, FEWEST_RUNS = 0.05, 3

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,12 +6,13 @@ Comes in: a ParsedLog and its steps with ``step_time_ms``. Goes out: the steps c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import polars as pl
 
 from logparse.decode.read_run import ParsedLog
+from logparse.decode.values import AS_WRITTEN
 from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
 from logparse.schema import BEGINNINGS
 
 Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]
@@ -19,11 +20,11 @@ Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None
 
 def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """MindFormers 0.2 to 0.6 print the time of a whole sink of steps as ``time``."""
-    sink = log.settings.filter(pl.col("name") == "sink_size")["value"]
-    if "time" not in log.labels or sink.is_empty() or int(sink[0]) < 2:
+    printed = dict(reversed(log.settings["name", "value"].rows())) if "time" in log.labels else {}
+    sink = int(printed.get("sink_size", 1))
+    if sink < 2:
         return steps, None
-    note = info("sink_time_divided", n=int(sink[0]))
-    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / int(sink[0])), note
+    return steps.with_columns(step_time_ms=pl.col("step_time_ms") / sink), info("sink_time_divided", n=sink)
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     Source: Megatron-LM issue 6237.
     """
     its_own = log.format.name == log.giver_of("timestamp") == "megatron"
-    if not its_own or not steps["timestamp"].dt.microsecond().gt(0).any():
+    if not its_own or not steps.select((pl.col("timestamp").dt.microsecond() > 0).any()).item():
         return steps, None
     printed, step, begins = pl.col("elapsed_time_per_iteration_ms"), pl.col("step"), pl.col("begins")
     n = step - step.shift(1) + 1
@@ -100,9 +101,8 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     marked = with_begins(log, steps, files_go_on=True).with_columns(
         pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
     )
-    lines = marked.filter("applies")["line_number"].to_list()
-    marked = marked.drop("applies", "begins")
-    return marked, info("second_row_unmixed", lines=lines) if lines else None
+    lines = marked["line_number"].filter(marked["applies"]).to_list()
+    return (marked.drop("applies", "begins"), info("second_row_unmixed", lines=lines)) if lines else (steps, None)
 
 
 def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
@@ -112,9 +112,11 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
     applies only if the result is nearer than the printed figure to the first mean without the first step.
     Source: NeMo, nemo/utils/timers.py and exp_manager.py (``step_timing_kwargs``).
     """
+    if log.format.framework != "NeMo":
+        return steps, None
     printed_sizes = log.settings.filter(pl.col("name") == "buffer_size")["value"]
     sizes = printed_sizes.cast(pl.Int64, strict=False).drop_nulls()
-    if log.format.framework != "NeMo" or sizes.is_empty() or not 1 < (window := int(sizes[0])) < len(steps):
+    if sizes.is_empty() or not 1 < (window := int(sizes[0])) < len(steps):
         return steps, None
     marked = with_begins(log, steps).with_columns(start=pl.col("begins").cum_sum())
     printed, n = pl.col("elapsed_time_per_iteration_ms"), pl.int_range(1, pl.len() + 1).over("start")
@@ -146,19 +148,21 @@ def with_begins(log: ParsedLog, steps: pl.DataFrame, files_go_on: bool = False) 
 
     With ``files_go_on`` not the first row of a file that shows no beginning and whose step follows: a log that was cut.
     """
-    lines = [log.starts.select("source", "line_number")]
+    lines = [log.starts.lazy().select("source", "line_number")]
     if (events := log.records.get("events")) is not None:
-        lines.append(events.filter(pl.col("kind").is_in(BEGINNINGS)).select("source", "line_number"))
+        beginnings = events.lazy().filter(pl.col("kind").is_in(BEGINNINGS))
+        lines.append(beginnings.select("source", "line_number"))
     printed = pl.concat(lines).sort("line_number").with_row_index("dump").with_columns(pl.col("dump").cast(pl.Int64))
-    dumped = steps.join_asof(printed, on="line_number", by="source", check_sortedness=False)
+    dumped = steps.lazy().join_asof(printed, on="line_number", by="source", check_sortedness=False)
     other_file = pl.col("source") != pl.col("source").shift(1)
     dump = pl.col("dump")
     if files_go_on:
-        begun = pl.col("source").shift(1).is_in(ended_by_start(steps, printed))
+        ended = ended_by_start(steps, printed.collect()) if len(log.sources) > 1 else []
+        begun = pl.col("source").shift(1).is_in(ended)
         other_file &= dump.is_not_null() | begun | (pl.col("step").diff() <= 0)
         dump = dump.forward_fill()
     begins = other_file | (pl.col("step").diff() <= 0) | (dump.fill_null(-1).diff() != 0)
-    return dumped.with_columns(begins=begins.fill_null(True)).drop("dump")
+    return dumped.with_columns(begins=begins.fill_null(True)).drop("dump").collect(optimizations=AS_WRITTEN)
 
 
 def shift_utc_stamps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
@@ -167,7 +171,8 @@ def shift_utc_stamps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     Seen as a first step line that is whole hours, at least one, away from the line that training starts.
     Source: MindSpeed-LLM 4b4731f9, 2025-07-02.
     """
-    begun = log.records["events"].filter(pl.col("kind") == "training starts").drop_nulls("timestamp")
+    begins = (pl.col("kind") == "training starts") & pl.col("timestamp").is_not_null()
+    begun = log.records["events"].filter(begins)
     if begun.is_empty():
         return steps, None
     first = steps[["timestamp", "step_time_ms", "source"]].drop_nulls().head(1)
@@ -190,12 +195,11 @@ def mark_vanished_loss(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
     """
     if log.format.name != "megatron":
         return steps, None
-    skipped = steps["skipped_iterations"].fill_null(0) > 0
-    vanished = steps["loss"].is_null() & ~skipped
+    skipped = pl.col("skipped_iterations").fill_null(0) > 0
     # The last value of a line: one that is broken before it may have lost its loss there.
-    whole = steps["nan_iterations"].is_not_null()
-    vanished = vanished & whole if whole.any() else vanished
-    bare = steps["line_number"].filter(vanished)
+    whole = pl.col("nan_iterations").is_not_null()
+    vanished = pl.col("loss").is_null() & ~skipped & (whole | ~whole.any())
+    bare = steps.select(pl.col("line_number").filter(vanished)).to_series()
     if bare.is_empty() or len(bare) == len(steps):
         return steps, None
     return steps.with_columns(loss_vanished=vanished), info("loss_vanished", n=len(bare), line=bare[0])
@@ -260,19 +264,29 @@ def divide_update_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
 def without_placeholder_mfu(_: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """A trainer that does not know the peak of its device prints an MFU of 0 on every line: it measured none."""
     mfu = steps["logged_mfu"]
-    if mfu.is_null().all() or (mfu.drop_nulls() != 0).any():
+    if not mfu.count() or (mfu.drop_nulls() != 0).any():
         return steps, None
     return steps.with_columns(logged_mfu=pl.lit(None, pl.Float64)), info("mfu_placeholder")
 
 
 def count_from_one(_log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """A trainer that numbers its steps from 0 has done one more at each line, as the samples consumed show: LiBai."""
-    rows = steps.select("step", done=pl.col("consumed_samples")).drop_nulls().unique(maintain_order=True)
-    per_step = (rows["done"].diff() / rows["step"].diff()).drop_nulls()
-    if len(per_step) < FEWEST_COUNTS or per_step.n_unique() != 1 or not per_step[0] > 0:
-        return steps, None
+    rows = steps.lazy().select("step", done="consumed_samples").drop_nulls().unique(maintain_order=True)
+    step, done = pl.col("step"), pl.col("done")
+    each = (done.diff() / step.diff()).drop_nulls()
+    n, kinds, per_step, apart, fits = (
+        rows.select(
+            n=each.len(),
+            kinds=each.n_unique(),
+            per_step=each.first(),
+            apart=step.diff().median(),
+            fits=((step + 1) * each.first() == done).all(),
+        )
+        .collect()
+        .row(0)
+    )
     # Where each step has a line, the number that the log prints says as much.
-    if rows["step"].diff().median() == 1 or not ((rows["step"] + 1) * per_step[0] == rows["done"]).all():
+    if n < FEWEST_COUNTS or kinds != 1 or not per_step > 0 or apart == 1 or not fits:
         return steps, None
     return steps.with_columns(pl.col("step") + 1), info("counted_from_zero")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from logparse.context.device_meshes import DIMENSIONS, LAST_PROCESS, MESH, mesh_size
@@ -24,6 +23,7 @@ from logparse.context.recomputed_layers import recomputed_layers
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ correction that applied. Spelling lives in ``formats``; meaning lives here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 import regex
 
@@ -21,6 +19,7 @@ from logparse.findings import Note, info
 from logparse.formats import all_formats
 from logparse.formats._base import Covers, LogFormat
 from logparse.language import msg
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
         # A rate next to zero gives a time that no step takes.
         steps = steps.with_columns(times.times).with_columns(possible(TIME, pl.col(TIME)).alias(TIME))
         notes.append(times.origin)
-    elif steps[TIME].is_null().all():
+    elif not steps[TIME].count():
         why = missing_sizes(log, steps, known, covers) or unknown_share(log, steps, covers)
         notes += [why] if why else []
     steps, corrections = _corrected(log, steps.with_columns(step_time_ms=pl.col(TIME)))
@@ -217,8 +216,8 @@ def holds_pauses(log: ParsedLog, dialect: Dialect | None) -> bool:
         return dialect.pauses_inside
     if giver != "megatron":
         return False
-    newer = "log_throughput" in log.settings["name"] or "throughput per GPU (TFLOP/s/GPU)" in log.labels
-    return not newer and (log.giver_of("timestamp") != "megatron" or log.steps["timestamp"].is_null().all())
+    newer = "throughput per GPU (TFLOP/s/GPU)" in log.labels or "log_throughput" in log.settings["name"].to_list()
+    return not newer and (log.giver_of("timestamp") != "megatron" or not log.steps["timestamp"].count())
 
 
 def _unconditional_dialect(fmt: str) -> Dialect | None:
@@ -229,7 +228,7 @@ def _unconditional_dialect(fmt: str) -> Dialect | None:
 
 def profiling_steps(log: ParsedLog) -> int:
     """Steps that AscendSpeed's and ModelLink's adaptive recomputation profiles before it settles."""
-    settings = dict(log.settings.select("name", "value").iter_rows())
+    settings = dict(log.settings["name", "value"].iter_rows())
     if not settings.get("auto_recompute_device_size", "-1").isdigit():
         return 0
     steps = settings.get("auto_recompute_profiling_step", "")

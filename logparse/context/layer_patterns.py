@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import regex
+
+from logparse.light_dataclass import dataclass
 
 Known = Mapping[str, Any]
 

@@ -5,11 +5,13 @@ Comes in: the settings frame and the places of the step lines. Goes out: one Pri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
+
+from logparse.decode.values import AS_WRITTEN
+from logparse.light_dataclass import dataclass
 
 Row = Mapping[str, Any]
 
@@ -33,15 +35,19 @@ def list_printings(settings: pl.DataFrame, places: pl.DataFrame) -> list[Printin
     lines it is unknown which steps a printing is for, so the first is taken. Settings of a later start replace those
     of an earlier one of that file in the same kind of block; other kinds are kept.
     """
-    lines = places.select("source", following="line_number").sort("following")
-    ahead = settings.sort("line_number", maintain_order=True).join_asof(
+    lines = places.lazy().select("source", following="line_number").sort("following")
+    in_order = settings.lazy().sort("line_number", maintain_order=True)
+    ahead = in_order.join_asof(
         lines, left_on="line_number", right_on="following", by="source", strategy="forward", check_sortedness=False
-    )
-    ahead = _for_next_file(ahead, places)
-    printings: list[Printing] = []
-    for source in _in_order(ahead, places):
-        printings += _of_source(ahead.filter(pl.col("source") == source), source)
-    return printings
+    ).collect(optimizations=AS_WRITTEN)
+    stepping = places["source"].unique(maintain_order=True).to_list()
+    ahead = _for_next_file(ahead, places) if len(stepping) > 1 else ahead
+    printed: dict[str, dict[int | None, list[Row]]] = {}
+    for row in ahead.iter_rows(named=True):
+        printed.setdefault(row["source"], {}).setdefault(row["following"], []).append(row)
+    # Files without step lines first, then the others in the order in which their step lines follow each other.
+    sources = [s for s in printed if s not in stepping] + [s for s in stepping if s in printed]
+    return [printing for source in sources for printing in _of_source(printed[source], source)]
 
 
 def _for_next_file(settings: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
@@ -63,23 +69,14 @@ def _for_next_file(settings: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame
     return joined.with_columns(**moved).drop("next_source", "next_first")
 
 
-def _in_order(settings: pl.DataFrame, places: pl.DataFrame) -> list[str]:
-    """Files without step lines first, then the others in the order in which their step lines follow each other."""
-    stepping = places["source"].unique(maintain_order=True).to_list()
-    printed = settings["source"].unique(maintain_order=True).to_list()
-    return [s for s in printed if s not in stepping] + [s for s in stepping if s in printed]
-
-
-def _of_source(settings: pl.DataFrame, source: str) -> Iterator[Printing]:
+def _of_source(printed: Mapping[int | None, Sequence[Row]], source: str) -> Iterator[Printing]:
+    """The printings of one file, whose rows are ``printed`` before each step line."""
     known: dict[str, Row] = {}
-    groups = settings.partition_by("following", maintain_order=True)
     # After the last step line of a file that has some, nothing follows that the settings could be for.
-    stepping = settings["following"].is_not_null().any()
-    for group in groups:
-        following = group.item(0, "following")
+    stepping = any(following is not None for following in printed)
+    for following, rows in printed.items():
         if following is None and stepping:
             continue
-        rows = list(group.iter_rows(named=True))
         fresh = {_key(row): row for row in (rows if stepping else reversed(rows))}
         kinds = {row["kind"] for row in rows}
         known = {key: row for key, row in known.items() if row["kind"] not in kinds} | fresh

@@ -8,7 +8,7 @@ not stays unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import polars as pl
@@ -18,6 +18,7 @@ from logparse.context.derivations import Fact, broken_identities, derive, is_der
 from logparse.context.restarted_settings import Row, first_printed, list_printings
 from logparse.findings import WITHOUT, Note, Origin, warning
 from logparse.formats._base import ABSENT, PRESENT, LogFormat
+from logparse.light_dataclass import dataclass
 from logparse.schema import QUANTITY, Quantity
 
 __all__ = [
@@ -95,7 +96,7 @@ def build_context(
     """
     log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
     # Without a step line in the same file it is unknown which of two values holds for which steps.
-    aside = settings.filter(~pl.col("source").is_in(places["source"].unique().implode()))
+    aside = settings.join(places, on="source", how="anti", maintain_order="left")
     notes = _changed(aside, fmt, several)
     facts: dict[str, Fact] = {}
     for layer in (*given, log):

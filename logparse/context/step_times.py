@@ -8,7 +8,6 @@ times is taken for the whole run. A clock runs on through evaluation and saving;
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
 from logparse.formats._base import Covers
+from logparse.light_dataclass import dataclass
 from logparse.schema import flag_of
 
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
@@ -235,8 +235,7 @@ def _by_clock(
     once = known.unique(["start", "step"], keep="first", maintain_order=True)
     if once["clock"].count() < 2:
         return None
-    parts = _with_zeros(once, zero).partition_by("part", maintain_order=True)
-    timed = pl.concat(_of_part(part, unit) for part in parts)
+    timed = _timed(_with_zeros(once, zero), unit)
     if timed[TIME].is_null().all():
         return None
     times = read.join(timed, on=("start", "step"), how="left", maintain_order="left").select(TIME, RESOLUTION)
@@ -262,44 +261,38 @@ def _with_zeros(rows: pl.DataFrame, zero: Zero | None) -> pl.DataFrame:
     return rows.with_columns(part=(turns | cut | ~same).cum_sum(), done=pl.when(turns).then(later).otherwise(first))
 
 
-def _of_part(rows: pl.DataFrame, unit: float) -> pl.DataFrame:
-    """The steps of one part with their times; where the clock is coarse, rows share the mean of a long enough span."""
-    begun = _beginning(rows)
-    rows = pl.concat([begun, rows])
-    ends = pl.Series(_ends_of_known(rows["clock"], unit), dtype=pl.Boolean)
-    marked = rows.with_columns(end=pl.when(ends).then("at").backward_fill(), shared=~ends)
-    spans = marked.filter(ends).select(end="at", seconds=pl.col("clock").diff(), n=pl.col("step").diff())
-    spanned = marked.join(spans, on="end", how="left", maintain_order="left")
-    possible = pl.col("seconds").is_between(0, LONGEST, closed="right") & (pl.col("n") > 0)
-    times = {TIME: 1000 * pl.col("seconds") / pl.col("n"), RESOLUTION: 1000 * unit / pl.col("n")}
-    timed = spanned.select("start", "step", "shared", *(pl.when(possible).then(e).alias(n) for n, e in times.items()))
-    return timed.slice(len(begun))
-
-
-def _ends_of_known(clock: pl.Series, unit: float) -> list[bool]:
-    """Which rows end a span; none of those without a clock."""
-    known = clock.drop_nulls()
-    if known.is_empty():
-        return [False] * len(clock)
-    ends = iter(_ends(known.to_list(), _least_span(known, unit)))
-    return [there and next(ends) for there in clock.is_not_null()]
-
-
-def _least_span(clock: pl.Series, unit: float) -> float:
-    """Seconds of a span at least: FINE times the resolution, or all of a short log."""
-    whole: float = clock[-1] - clock[0]
-    return whole if COARSE * unit <= whole < FINE * unit else FINE * unit
-
-
-def _beginning(rows: pl.DataFrame) -> pl.DataFrame:
-    """The row of a part before its first line, when its clock was 0; none where that is unknown."""
-    done = rows["done"][0]
-    if done is None:
-        return rows.clear()
-    before = rows["at"].max() + 1  # type: ignore[operator]
-    return rows.head(1).with_columns(
-        at=pl.lit(before, pl.UInt32), step=pl.col("step") - done, clock=pl.lit(0.0, pl.Float64)
+def _timed(rows: pl.DataFrame, unit: float) -> pl.DataFrame:
+    """The steps with their times; where the clock is coarse, rows of a part share the mean of a long enough span."""
+    first = pl.col("part") != pl.col("part").shift(1, fill_value=0)
+    # A part whose clock was 0 at a known step begins there.
+    begun = rows.filter(first, pl.col("done").is_not_null()).with_columns(
+        pl.col("step") - pl.col("done"), clock=pl.lit(0.0), printed=pl.lit(value=False)
     )
+    marked = _with_ends(pl.concat([begun, rows.with_columns(printed=pl.lit(value=True))]), unit)
+    spans = marked.filter("end").select("part", *(pl.col(name).diff().over("part") for name in ("clock", "step")))
+    marked = marked.with_columns(span=pl.col("end").cum_sum().shift(1, fill_value=0))
+    spanned = marked.join(
+        spans.with_row_index("span"), on=("part", "span"), how="left", maintain_order="left", suffix="s"
+    )
+    possible = pl.col("clocks").is_between(0, LONGEST, closed="right") & (pl.col("steps") > 0)
+    times = {TIME: 1000 * pl.col("clocks") / pl.col("steps"), RESOLUTION: 1000 * unit / pl.col("steps")}
+    of_step = (pl.when(possible).then(e).alias(n) for n, e in times.items())
+    return spanned.filter("printed").select("start", "step", *of_step, shared=~pl.col("end"))
+
+
+def _with_ends(rows: pl.DataFrame, unit: float) -> pl.DataFrame:
+    """``rows`` in the order of their parts, with ``end``: which of them end a span; none of those without a clock."""
+    rows = rows.sort("part", maintain_order=True)
+    ends = rows["clock"].is_not_null().to_numpy(writable=True)
+    clocks = rows.drop_nulls("clock").group_by("part", maintain_order=True).agg("clock")["clock"]
+    ends[ends] = [end for clock in clocks.to_list() for end in _ends(clock, _least_span(clock, unit))]
+    return rows.with_columns(end=pl.lit(pl.Series(ends)))
+
+
+def _least_span(clock: Sequence[float], unit: float) -> float:
+    """Seconds of a span at least: FINE times the resolution, or all of a short log."""
+    whole = clock[-1] - clock[0]
+    return whole if COARSE * unit <= whole < FINE * unit else FINE * unit
 
 
 def _ends(clock: Sequence[float], least: float) -> list[bool]:

@@ -33,6 +33,6 @@ def named_vendors(log: ParsedLog, framework: Framework) -> Iterator[tuple[str, N
         if version.vendor is not None:
             fields = {"name": name, "value": version.value, "origin": version.origin(several)}
             yield version.vendor, info("names_version", **fields)
-    for name, value in log.settings.select("name", "value").unique(maintain_order=True).iter_rows():
+    for name, value in dict.fromkeys(log.settings["name", "value"].iter_rows()):
         if (name, value) in SETTINGS:
             yield SETTINGS[name, value], info("names_setting", name=name, value=value)

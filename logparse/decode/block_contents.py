@@ -6,7 +6,6 @@ Comes in: lines of one file. Goes out: what each format reads of them, and the f
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 from typing import TypeVar
@@ -14,20 +13,21 @@ from typing import TypeVar
 import polars as pl
 import regex
 
-from logparse.decode.device_names import DEVICE_MARKERS
+from logparse.decode.device_names import DEVICE_SPELLINGS
 from logparse.decode.fast_path import Templates
 from logparse.decode.records import Found, find_records
 from logparse.decode.settings import matches
 from logparse.decode.slow_patterns import stopped_by_name
 from logparse.decode.step_lines import StepBlock, decode_block
-from logparse.decode.values import there
+from logparse.decode.values import holds, there
 from logparse.decode.versions import MARKERS
 from logparse.failures.scan import Hit
 from logparse.formats._base import Block, LogFormat
+from logparse.light_dataclass import dataclass
 
 Text = TypeVar("Text", pl.Expr, pl.Series)
 # Of software and devices, in the log of every format.
-VERSION_MARKERS = (*MARKERS, *DEVICE_MARKERS)
+VERSION_MARKERS = (*MARKERS, *(spelling.marker for spelling in DEVICE_SPELLINGS))
 # Bytes from which on a regex of many literals is worth its building.
 WORTH_A_REGEX = 2**20
 
@@ -126,9 +126,10 @@ def find_in(marked: pl.DataFrame, wanted: Wanted, size: int) -> BlockContents:
 def _with_sentences(marked: pl.DataFrame, wanted: Wanted, size: int, words: Container[str]) -> pl.DataFrame:
     """The lines that hold a sentence of settings or a version; of sentences on every step line the first line."""
     sentences = {s: fmt.name for fmt in wanted.whole for s in fmt.sentences if s.first and s.marker in words}
-    whole = marked.filter("complete") if sentences else marked
     firsts = []
     for sentence, name in sentences.items():
+        lines = marked.filter(pl.col("complete") & holds(pl.col("text"), sentence.marker))
         with stopped_by_name(name):
-            firsts += [number for _, number, _ in islice(matches(whole, sentence), 1)]
+            found = matches(lines["source", "line_number", "text"].iter_rows(), sentence)
+            firsts += [number for _, number, _ in islice(found, 1)]
     return marked.filter(any_of(wanted.sentences, pl.col("text"), size) | pl.col("line_number").is_in(firsts))

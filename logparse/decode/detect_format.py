@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Protocol
 
 import polars as pl
-import regex
 
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
@@ -25,10 +24,11 @@ from logparse.formats._base import LogFormat
 from logparse.inputs.ranks import place_of
 from logparse.inputs.sources import Source
 from logparse.language import msg, some, tr
+from logparse.lazy_regex import lazy_regex
 
 # What may be a label, and how many common labels make a format the nearest.
 # Each run of the characters of a label is looked at once, however long it is.
-_LABEL = regex.compile(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
+_LABEL = lazy_regex(r"(?<![\w ()/.%-])(?:(?![A-Za-z_])[\w ()/.%-])*+([A-Za-z_][\w ()/.%-]*+)[\"']?\s*+[:=]")
 LEAST_COMMON = 2
 # What is asked for where every line of metrics is without its step, which a bar may have that was not kept.
 WHOLE_RECORD = msg("pass the log from the line before the record on: it has the step")

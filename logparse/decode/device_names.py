@@ -1,14 +1,12 @@
 """The device that a log names: by torch, a trainer, nvidia-smi, npu-smi, rocm-smi, JAX or Slurm.
 
-Comes in: lines of the log. Goes out: the first name and its place. Which device goes by it is not decided here. The
-regexes are data: one row per spelling; a row above another is the more exact one.
+Which device goes by the name is not decided here. The regexes are data: one row per spelling; a row above another is
+the more exact one.
 """
 
 from __future__ import annotations
 
-import polars as pl
-
-from logparse.decode.versions import Spelling, Version, first_match
+from logparse.decode.versions import Spelling
 
 _NAME = r"((?:NVIDIA|AMD|Ascend|Intel|Tesla|TPU|HPU)[^,'\"|\r]*?)"
 
@@ -169,11 +167,3 @@ DEVICE_SPELLINGS = (
     ),
     Spelling("device", "gpu:", r"\bgres(?:[/:=]|/)+gpu:([A-Za-z][\w-]*?)[:=]\d", "Slurm", "#SBATCH --gres=gpu:h100:8"),
 )
-DEVICE_MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in DEVICE_SPELLINGS))
-
-
-def device_of(lines: pl.DataFrame) -> Version | None:
-    """The first device that ``lines`` (source, line_number, text) name; None where none does."""
-    kept = lines.filter(pl.col("text").str.contains_any(list(DEVICE_MARKERS)))
-    matches = (first_match(kept, spelling) for spelling in DEVICE_SPELLINGS) if len(kept) else ()
-    return next((match for match in matches if match), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from math import isclose
@@ -22,10 +22,12 @@ import regex
 from logparse.decode.regex_rule import find_heads, find_tails, read_values, split_pairs, spread
 from logparse.decode.values import DTYPE, DURATIONS, can_be, moment, parted_float, since_1970
 from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, TIMESTAMP, YEARLESS, LogFormat
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 from logparse.schema import TIME
 
 # Numbers and time stamps; a sign is part of a number where no word or number is in front of it.
-_TOKEN = regex.compile(
+_TOKEN = lazy_regex(
     rf"(?P<clock>{TIMESTAMP}|(?<=^{BEFORE_YEARLESS}){YEARLESS})|(?P<sign>(?<![\w.\])])[-+](?!{TIMESTAMP}))?(?P<whole>[0-9]+(?P<parted>(?:,[0-9]{{3}})*))"
     r"(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][-+]?[0-9]+)?"
 )
@@ -214,12 +216,14 @@ def _cut(text: str) -> tuple[tuple[str, ...], list[regex.Match[str]]]:
 def _token(match: regex.Match[str]) -> Token:
     text = match.group()
     own = regex.sub("[0-9]+", "[0-9]+", regex.escape(text, special_only=True))
+    # The minutes and seconds of a duration have two digits.
+    exact = regex.sub("[0-9]", "[0-9]", regex.escape(text, special_only=True))
     if match["clock"]:
-        exact = regex.sub("[0-9]", "[0-9]", regex.escape(text, special_only=True))
         return Token(text, (exact,) if _layout(text) else (), _layout(text))
     if match["parted"]:
         return Token(text, (_ANY_PARTED, own))
-    return Token(text, (_ANY, f"[0-9]+{_FRACTION}", own, regex.sub(r"\[0-9\]\+", "[1-9][0-9]*", own, count=1)))
+    positive = regex.sub(r"\[0-9\]\+", "[1-9][0-9]*", own, count=1)
+    return Token(text, (_ANY, f"[0-9]+{_FRACTION}", own, positive, exact))
 
 
 def _layout(stamp: str) -> str:
@@ -319,8 +323,12 @@ def _as_the_rule(
         wrong = [trials[number] for number, row in read.items() if not _agrees(row, answers.get(number), template.base)]
         if not wrong:
             return template if 0 in read else None
-        for at, blanks in {(trial.at, trial.blanks) for trial in wrong}:
-            if at is None or not (tokens[at].spaced if blanks else tokens[at].patterns):
+        # Stricter patterns of single tokens also leave out lines on which all are changed.
+        places = {(trial.at, trial.blanks) for trial in wrong if trial.at is not None}
+        if not places:
+            return None
+        for at, blanks in places:
+            if not (tokens[at].spaced if blanks else tokens[at].patterns):
                 return None
             stricter = replace(tokens[at], patterns=tokens[at].patterns[1:])
             tokens[at] = replace(tokens[at], spaced=False) if blanks else stricter

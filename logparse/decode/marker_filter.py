@@ -6,7 +6,7 @@ Comes in: a block of bytes. Goes out: what its lines say.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import polars as pl
@@ -19,6 +19,7 @@ from logparse.failures.rank_times import find_rank_times
 from logparse.failures.scan import find_hits
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

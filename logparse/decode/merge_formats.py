@@ -8,7 +8,6 @@ may count from different numbers. A rate stays with the clock of the program tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
@@ -16,6 +15,7 @@ import polars as pl
 from logparse.decode.step_lines import StepLines
 from logparse.findings import Note, info
 from logparse.formats._base import LogFormat
+from logparse.light_dataclass import dataclass
 from logparse.schema import DECODED_COLUMNS
 
 _PLACE = ("run", "source", "line_number", "step")

@@ -6,22 +6,23 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, field
 
 import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
-from logparse.decode.device_names import device_of
-from logparse.decode.first_timestamps import describe_begins, log_begins
+from logparse.decode.device_names import DEVICE_SPELLINGS
+from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
-from logparse.decode.reader import CORES, Contents, read_sources
+from logparse.decode.reader import CORES, read_sources
 from logparse.decode.records import join_records
 from logparse.decode.sample_files import SPOT_BYTES
-from logparse.decode.settings import settings_frame
+from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import STAMP, Malformed
-from logparse.decode.versions import Version, versions_of
-from logparse.decode.yearless_clock import clock_of_steps
+from logparse.decode.values import AS_WRITTEN
+from logparse.decode.versions import SPELLINGS, Version, first_matches
+from logparse.decode.yearless_clock import RunClock, clock_of_steps
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, notes_of
 from logparse.failures.judge import ending_of
@@ -34,6 +35,7 @@ from logparse.inputs.discovery import find_sources
 from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 from logparse.masking import masked_settings
 
 # The share of step lines that end early up to which ranks that print at once may have torn them.
@@ -137,21 +139,23 @@ def read_run(
     if strict:
         _refuse_damage(coverage, stepped.malformed)
     name = name or run_names([arguments])[0]
-    clock = clock_of_steps(stepped.steps, (begins["first"] for begins in contents.begins))
-    steps = _in_order(clock.keep(stepped.steps), sources).with_columns(run=pl.lit(name))
-    begins = [clock.keep(begins, ("first", "last")).drop_nulls() for begins in contents.begins]
-    records = join_records(contents.records, steps, fmt, log_begins(begins, steps))
-    records = {kind: clock.keep(frame) for kind, frame in records.items()}
-    notes += describe_begins(begins, steps)
+    clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
+    steps = _in_order(_of_run(stepped.steps, name, clock), sources)
+    begins = begins_of_files(contents.stamps, steps, clock)
+    records = join_records(contents.records, steps, fmt, log_begins(begins))
+    notes += describe_begins(begins)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
     notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
     notes += _describe_broken(stepped.broken, len(steps), contents.ends)
-    settings = settings_frame(contents.sentences, contents.inside, fmt)
-    other_settings = tuple(_other_settings(contents, formats, fmt))
+    below = _formats_below(fmt, formats)
+    settings, *others = settings_frames(contents.sentences, contents.inside, (fmt, *below))
+    other_settings = tuple(_of_other_kinds(fmt, zip(below, others, strict=True)))
     if masked := masked_settings([settings, *(frame for _, frame in other_settings)]):
         notes.append(info("secrets_masked", n=masked))
+    versions = first_matches(contents.sentences, (*SPELLINGS, *DEVICE_SPELLINGS))
+    device = versions.pop("device", None)
     return ParsedLog(
         name,
         tuple(s.name for s in sources),
@@ -161,12 +165,12 @@ def read_run(
         coverage,
         stepped.labels,
         starts[fmt.name],
-        {kind: frame.with_columns(run=pl.lit(name)) for kind, frame in records.items()},
+        {kind: _of_run(frame, name, clock) for kind, frame in records.items()},
         tuple(notes),
-        versions_of(contents.sentences),
+        versions,
         completions,
         other_settings,
-        device_of(contents.sentences),
+        device,
         ending,
         tuple(contents.hits),
     )
@@ -205,16 +209,26 @@ def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
     return (find_format(named),) if named else known_formats()
 
 
-def _other_settings(
-    contents: Contents, formats: Sequence[LogFormat], fmt: LogFormat
-) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
-    """The settings that formats beneath ``fmt`` find, of the kinds that neither it nor a deeper format reads."""
+def _of_run(frame: pl.DataFrame, name: str, clock: RunClock) -> pl.DataFrame:
+    """``frame`` with the ``name`` of the run, without stamps of other clocks."""
+    stamps = [clock.kept("timestamp")] if "timestamp" in frame.columns else []
+    return frame if frame.is_empty() else frame.with_columns(*stamps, run=pl.lit(name))
+
+
+def _formats_below(fmt: LogFormat, formats: Sequence[LogFormat]) -> list[LogFormat]:
+    """The ``formats`` beneath ``fmt`` whose settings its log may print too, the deepest first."""
     # What reads other lines of a library's log has no settings of its own.
     own = [other for other in formats if not other.log_of]
     below = [other for other in own if other.beneath > fmt.beneath and may_complete(other, fmt)]
+    return sorted(below, key=lambda other: -other.beneath)
+
+
+def _of_other_kinds(
+    fmt: LogFormat, others: Iterable[tuple[LogFormat, pl.DataFrame]]
+) -> Iterator[tuple[LogFormat, pl.DataFrame]]:
+    """The settings of ``others`` of the kinds that neither ``fmt`` nor a deeper format reads."""
     kinds = _kinds(fmt)
-    for other in sorted(below, key=lambda other: -other.beneath):
-        settings = settings_frame(contents.sentences, contents.inside, other)
+    for other, settings in others:
         # Most formats find none, and filtering an empty frame takes as long as finding it empty.
         mine = settings.filter(~pl.col("kind").is_in(kinds)) if len(settings) else settings
         kinds |= _kinds(other)
@@ -316,7 +330,8 @@ def _starts(inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFram
     frames = [inside[block] for block in blocks if block.kind == blocks[0].kind and len(inside[block])]
     if not frames:
         return _NO_START
-    return pl.concat(frames, how="diagonal").select("source", line_number="opened").unique(maintain_order=True)
+    opened = pl.concat(frames).lazy().select("source", line_number="opened")
+    return opened.unique(maintain_order=True).collect(optimizations=AS_WRITTEN)
 
 
 _NO_START = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})

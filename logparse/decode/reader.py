@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -18,7 +17,7 @@ import polars as pl
 from logparse.decode.block_contents import BlockContents, find_in
 from logparse.decode.damage import stop_at_damage
 from logparse.decode.detect_format import richest
-from logparse.decode.first_timestamps import first_stamps
+from logparse.decode.first_timestamps import NO_STAMPS, first_stamps
 from logparse.decode.marker_filter import LineSearch, find, search_all, size_of
 from logparse.decode.records import Found
 from logparse.decode.sample_files import probe
@@ -30,6 +29,7 @@ from logparse.failures.trainers import FileEnds
 from logparse.formats._base import Block, LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, LINE_COLUMNS, TextBlock, read_blocks
 from logparse.inputs.sources import Source
+from logparse.light_dataclass import dataclass
 
 Submit = Callable[[TextBlock, LineSearch, int], Callable[[], BlockContents]]
 # How many blocks are read at once where nobody says otherwise.
@@ -45,8 +45,8 @@ FEW, ENOUGH = 2**19, 2**21
 class Contents:
     """What the files of a run hold: how many ``lines``; the step lines of each format; rows of other lines.
 
-    ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings; ``begins``
-    are the first stamps of files, ``ends`` their first and last lines. ``hits`` are lines that show how the run ended,
+    ``sentences`` are the lines with such of settings or versions, ``inside`` those in blocks of settings; ``stamps``
+    are the first ones of files, ``ends`` their first and last lines. ``hits`` are lines that show how the run ended,
     ``rank_times`` times that it prints of single ranks.
     """
 
@@ -55,7 +55,7 @@ class Contents:
     records: list[Found]
     sentences: pl.DataFrame
     inside: dict[Block, pl.DataFrame]
-    begins: list[pl.DataFrame]
+    stamps: pl.DataFrame
     ends: FileEnds
     hits: list[Hit]
     rank_times: pl.DataFrame
@@ -129,7 +129,7 @@ class _Reader:
         self._records: list[Found] = []
         self._sentences = [pl.DataFrame(schema=LINE_COLUMNS)]
         self._settings: list[BlockReader] = []
-        self._begins: list[pl.DataFrame] = []
+        self._stamps = [NO_STAMPS]
         # Marked lines of blocks of one file that are still to be read.
         self._waiting: list[pl.DataFrame] = []
         self._waiting_bytes = 0
@@ -175,7 +175,7 @@ class _Reader:
         if block.first == 1:
             self._read_waiting()
             self._settings.append(BlockReader(self.search.blocks))
-            self._begins.append(first_stamps(block.lines, contents.first_step))
+            self._stamps.append(first_stamps(block.lines, contents.first_step))
         self._settings[-1].read(block, contents.marked)
         self._lines += block.count
         self._hits.extend(contents.hits)
@@ -217,7 +217,7 @@ class _Reader:
             steps=[(fmt, join_blocks(self._steps.pop(fmt.name), fmt)) for fmt in self.search.formats],
             records=self._records,
             sentences=pl.concat(self._sentences),
-            begins=self._begins,
+            stamps=pl.concat(self._stamps),
             ends=FileEnds(self._heads, self._tails),
             hits=self._hits,
             rank_times=pl.concat(self._rank_times),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from logparse.decode.values import clock, finite, group_names, holds, printed, since_1970, there
+from logparse.decode.values import AS_WRITTEN, clock, finite, group_names, holds, printed, since_1970, there
 from logparse.formats._base import LogFormat, Record
 from logparse.schema import FLOAT, RECORD_COLUMNS, TIME, conform
 
@@ -20,9 +20,13 @@ def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
     if not markers:
         return {}
     present = {key: record for key, record in records.items() if record.marker in markers}
-    marked = lines.filter(holds(text, *markers))
-    stamped = marked.select("source", "line_number", text=printed(text), timestamp=clock(text))
-    return {key: _decode(stamped, record) for key, record in present.items()}
+    marked = lines.lazy().filter(holds(text, *markers))
+    stamped = marked.select("source", "line_number", text=printed(text), timestamp=clock(text)).collect(
+        optimizations=AS_WRITTEN
+    )
+    plans = [_decode(stamped.lazy(), record) for record in present.values()]
+    rows = pl.collect_all(plans, optimizations=AS_WRITTEN)
+    return dict(zip(present, rows, strict=True))
 
 
 def join_records(
@@ -35,45 +39,42 @@ def join_records(
     frames = {}
     for name, columns in RECORD_COLUMNS.items():
         mine = [record for record in fmt.records if record.frame == name]
-        rows = [block[record.key] for record in mine for block in blocks if record.key in block]
-        rows += [begins] if name == "events" and begins is not None else []
-        frame = conform(pl.concat(rows, how="diagonal_relaxed") if rows else _EMPTY, columns)
-        frames[name] = frame.sort("source", "line_number", maintain_order=True)
+        rows = [block[record.key].lazy() for record in mine for block in blocks if record.key in block]
+        rows += [begins.lazy()] if name == "events" and begins is not None else []
+        joined = (
+            pl.concat(rows, how="diagonal_relaxed").sort("source", "line_number", maintain_order=True) if rows else None
+        )
+        frames[name] = conform(pl.DataFrame() if joined is None else joined.collect(optimizations=AS_WRITTEN), columns)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
-    timers, events, evaluations = frames["timers"], frames["events"], frames["evaluations"]
-    places = steps.select("source", "line_number", before="step").sort("line_number")
-    frames["evaluations"] = evaluations.with_columns(
-        step=pl.coalesce("step", _last_step(evaluations, places), _step_of_file_before(evaluations, steps))
-    )
-    frames["timers"] = timers.with_columns(step=_last_step(timers, places))
+    places = steps.lazy().select("source", "line_number", before="step").sort("line_number").collect()
+    ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
+    # A log can be cut between a step and what follows it, so that the last step of the file before counts too.
+    file_before = dict(zip(ends["source"][1:], ends["step"], strict=False))
+    of_file_before = pl.col("source").replace_strict(file_before, default=None, return_dtype=pl.Int64)
+    before = pl.coalesce("step", "before", of_file_before)
     saves = pl.col("kind").is_in(["save starts", "save ends"])
-    before = pl.coalesce("step", _last_step(events, places), _step_of_file_before(events, steps))
-    frames["events"] = events.with_columns(step=pl.when(saves).then(before).otherwise("step"))
+    steps_of = {
+        "evaluations": before,
+        "timers": pl.col("before"),
+        "events": pl.when(saves).then(before).otherwise("step"),
+    }
+    for name, step in steps_of.items():
+        frames[name] = _with_step(frames[name], places, step)
     return frames
 
 
-_EMPTY = pl.DataFrame({"source": []}, schema={"source": pl.String})
-
-
-def _step_of_file_before(records: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """The last step of the file before that of a record: a log can be cut between a step and what follows it."""
-    ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
-    before = dict(zip(ends["source"][1:], ends["step"], strict=False))
-    return records["source"].replace_strict(before, default=None, return_dtype=pl.Int64)
-
-
-def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
+def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
     """The rows of ``record`` on ``lines`` that have their ``timestamp``, unless the record reads one itself."""
     groups = group_names(record.pattern)
     dtypes = {c.name: c.dtype for c in RECORD_COLUMNS[record.frame]}
     text = pl.col("text")
-    rows = lines.filter(holds(text, record.marker) & text.str.contains(record.pattern))
+    rows = lines.filter(holds(text, record.marker))
     if record.every:
         rows = rows.with_columns(text.str.extract_all(record.pattern)).explode("text")
-    if groups:
-        values = rows.select(text.str.extract_groups(record.pattern)).to_series().struct.unnest()
-        own = ["source", "line_number", "timestamp"]
-        rows = rows[[name for name in own if name not in groups]].hstack(values)
+    # A group around the whole pattern shows whether it matches, so that each line is searched once.
+    values = text.str.extract_groups(f"({record.pattern})").struct.unnest()
+    own = [name for name in ("source", "line_number", "timestamp") if name not in groups]
+    rows = rows.select(*own, values).filter(pl.col("1").is_not_null())
     scaled = [finite(pl.col(g).cast(pl.Float64, strict=False)) * record.scale for g in groups if dtypes[g] == FLOAT]
     whole = [pl.col(g).cast(dtypes[g], strict=False) for g in groups if dtypes[g] not in (FLOAT, TIME)]
     clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")
@@ -84,16 +85,22 @@ def _decode(lines: pl.DataFrame, record: Record) -> pl.DataFrame:
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:
     """Memory that MindSpeed-LLM's FSDP2 backend prints on the step line: the most over all ranks."""
     allocated, reserved = pl.col("max_memory_allocated_bytes"), pl.col("max_memory_reserved_bytes")
-    rows = steps.filter(allocated.is_not_null() | reserved.is_not_null()).with_columns(
-        kind=pl.lit("measured"), max_allocated_bytes=allocated, max_reserved_bytes=reserved
-    )
-    return conform(rows, RECORD_COLUMNS["memory"])
+    rows = steps.lazy().filter(allocated.is_not_null() | reserved.is_not_null())
+    memory = rows.with_columns(kind=pl.lit("measured"), max_allocated_bytes=allocated, max_reserved_bytes=reserved)
+    return conform(memory.collect(optimizations=AS_WRITTEN), RECORD_COLUMNS["memory"])
 
 
-def _last_step(rows: pl.DataFrame, places: pl.DataFrame) -> pl.Series:
-    """The step of the step line before each row, of the same file; ``places`` are those of all step lines, in order."""
+def _with_step(rows: pl.DataFrame, places: pl.DataFrame, step: pl.Expr) -> pl.DataFrame:
+    """``rows`` with ``step``, which may use ``before``: the step of the step line before each row, of the same file.
+
+    ``places`` are those of all step lines, in order.
+    """
     if rows.is_empty():
-        return pl.Series(dtype=pl.Int64)
-    numbered = rows[["source", "line_number"]].with_row_index().sort("line_number")
-    joined = numbered.join_asof(places, on="line_number", by="source", strategy="backward", check_sortedness=False)
-    return joined.sort("index")["before"]
+        return rows
+    numbered = rows[["source", "line_number"]].lazy().with_row_index().sort("line_number")
+    joined = numbered.join_asof(
+        places.lazy(), on="line_number", by="source", strategy="backward", check_sortedness=False
+    )
+    before = joined.sort("index").select("before").collect(optimizations=AS_WRITTEN)["before"]
+    with_before = rows.hstack([before]).lazy()
+    return with_before.with_columns(step=step).drop("before").collect(optimizations=AS_WRITTEN)

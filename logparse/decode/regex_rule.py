@@ -9,6 +9,7 @@ import polars as pl
 import regex
 
 from logparse.decode.values import (
+    AS_WRITTEN,
     DTYPE,
     clock,
     group,
@@ -38,7 +39,8 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     A line is cut before each head and at carriage returns: it may also hold progress bars and other ranks' text.
     """
     pieces = (
-        lines.with_columns(
+        lines.lazy()
+        .with_columns(
             pl.col("text").str.replace_all(rf"({fmt.head})", "\n${1}").str.replace_all("\r", "\n").str.split("\n")
         )
         .explode("text")
@@ -53,11 +55,12 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
     # The last value of a truncated line may have lost digits; where all values are in the head, none is sure.
     sure = pl.col("text") if fmt.pair else pl.when("complete").then(pl.col("text"))
-    return heads.with_columns(
+    read = heads.with_columns(
         sure.str.extract_groups("^" + fmt.head).alias("head"),
         clock(pl.col("before")).alias("timestamp"),
         pl.when("complete").then(body).otherwise(body.str.extract(rf"^(.*(?:{fmt.separator}))")).alias("body"),
-    ).unnest("head")
+    )
+    return read.unnest("head").collect(optimizations=AS_WRITTEN)
 
 
 def _goes_on() -> pl.Expr:
@@ -70,13 +73,15 @@ def split_pairs(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     if not fmt.pair:
         return pl.DataFrame(schema=PAIRS)
     pairs = (
-        heads.select("row", "source", "line_number", pl.col("body").str.extract_all(fmt.pair))
+        heads.lazy()
+        .select("row", "source", "line_number", pl.col("body").str.extract_all(fmt.pair))
         .explode("body")
         .drop_nulls("body")
     )
     label, value = label_and_value(fmt.pair)
     spaced = label.str.replace_all(r"\s+", " ").str.strip_chars()
-    return pairs.select("row", "source", "line_number", label=spaced, text=value)
+    named = pairs.select("row", "source", "line_number", label=spaced, text=value)
+    return named.collect(optimizations=AS_WRITTEN)
 
 
 def label_and_value(pattern: str) -> tuple[pl.Expr, pl.Expr]:
@@ -94,10 +99,9 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         return pl.DataFrame(schema=PAIRS)
     labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail)
     groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER}(?:/[0-9.]+)?)\s*$")
-    named = heads.filter("complete").select(
-        "row", "source", "line_number", label=groups.struct[0], text=groups.struct[1]
-    )
-    return named.drop_nulls("label")
+    whole = heads.lazy().filter("complete")
+    named = whole.select("row", "source", "line_number", label=groups.struct[0], text=groups.struct[1])
+    return named.drop_nulls("label").collect(optimizations=AS_WRITTEN)
 
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
@@ -113,11 +117,11 @@ def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         column=label.replace_strict(columns, default=None, return_dtype=pl.String),
         way=label.replace_strict(ways, default=None, return_dtype=pl.String),
     )
-    read = pl.concat(_read(part, readings.get(part["way"][0])) for part in placed.partition_by("way"))
-    return read.sort("place").drop("place", "way")
+    read = pl.concat(_read(part.lazy(), readings.get(part["way"][0])) for part in placed.partition_by("way"))
+    return read.sort("place").drop("place", "way").collect(optimizations=AS_WRITTEN)
 
 
-def _read(pairs: pl.DataFrame, reading: Reading | None) -> pl.DataFrame:
+def _read(pairs: pl.LazyFrame, reading: Reading | None) -> pl.LazyFrame:
     """The ``pairs``, whose labels are all read by ``reading``."""
     if reading is None:
         return pairs.with_columns(pl.lit(None, pl.Float64).alias("number"), malformed=pl.lit(value=False))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import chain
 
 import polars as pl
@@ -20,6 +19,7 @@ from logparse.inputs.blocks import TextBlock
 from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.compression import PACKED
 from logparse.inputs.sources import Source, open_source
+from logparse.light_dataclass import dataclass
 
 SPOT_BYTES = 2**16
 # Fewer files, or fewer bytes, are read as fast as they are probed.

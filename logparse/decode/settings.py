@@ -11,7 +11,7 @@ is cut at its last space; blocks are nested 50 deep at most.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,9 +19,10 @@ import polars as pl
 import regex
 
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
-from logparse.decode.values import COLLECTED, holds, printed, there
+from logparse.decode.values import AS_WRITTEN, COLLECTED, holds, printed, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
 from logparse.masking import mask_settings
 from logparse.schema import SETTING_COLUMNS
 
@@ -29,9 +30,9 @@ SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}
 # Characters of a line in which settings are looked for, and how deep a nested block may go.
 LONGEST, DEEPEST = 8192, 50
 # A dictionary on one line, such as GPT-NeoX's {'enabled': True}; of larger ones the parts are not wanted.
-FLAT = regex.compile(r"\{[^{}]{2,300}\}")
+FLAT = lazy_regex(r"\{[^{}]{2,300}\}")
 # The rest of an argument whose line is torn within its dots: "0: ..... 8192" after "0:   ffn_hidden_size .....".
-_REST = regex.compile(r"(?:\S+:)?\s?(\.+ .*)", regex.DOTALL)
+_REST = lazy_regex(r"(?:\S+:)?\s?(\.+ .*)", regex.DOTALL)
 # ``opened`` is the line number on which the block of a line begins.
 INSIDE = {"source": pl.String(), "opened": pl.Int64(), "line_number": pl.Int64(), "text": pl.String()}
 _NOTHING = pl.DataFrame(schema=INSIDE)
@@ -97,13 +98,13 @@ def _inside(
     """
     opened = pl.when(pl.col("line_number").is_in(starts.implode())).then("line_number").forward_fill()
     reach = pl.col("line_number") - pl.col("opened") <= block.max_lines
-    near = lines.with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
+    near = lines.lazy().with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
     near = near.with_columns(printed(pl.col("text")))
     ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
-    inside = near.filter(~ends.cum_max().over("opened"))
+    inside = near.filter(~ends.cum_max().over("opened")).collect(optimizations=AS_WRITTEN)
     still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
     # The last value of a file that was cut off may have lost digits.
-    return inside.filter("complete").select(INSIDE.keys()), inside["opened"][-1] if still_open else None
+    return inside.filter("complete")[list(INSIDE)], inside["opened"][-1] if still_open else None
 
 
 def _beginning(text: str) -> str:
@@ -143,39 +144,52 @@ def settings_of_block(block: Block, lines: Iterable[tuple[str, int, int, str]]) 
                 yield Setting(name, value.strip("'\""), block.kind, source, number)
 
 
-def settings_of_sentences(lines: pl.DataFrame, sentences: tuple[SettingSentence, ...]) -> Iterator[Setting]:
-    """The settings that are printed in prose."""
-    if not sentences:
-        return
-    whole = lines.filter("complete")
-    present = there(whole["text"], {sentence.marker for sentence in sentences})
-    for sentence in (sentence for sentence in sentences if sentence.marker in present):
-        every = matches(whole, sentence)
-        counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
-        for source, number, match in counting:
-            for name, value in match.groupdict().items():
-                yield Setting(name, value, sentence.kind, source, number)
-
-
-def matches(lines: pl.DataFrame, sentence: SettingSentence) -> Iterator[tuple[str, int, regex.Match[str]]]:
-    """Source, line number and match of each of ``lines`` that has the sentence."""
+def matches(
+    lines: Iterable[tuple[str, int, str]], sentence: SettingSentence
+) -> Iterator[tuple[str, int, regex.Match[str]]]:
+    """Source, line number and match of each of ``lines`` (source, line number, text) that has the sentence."""
     search, stamp = regex.compile(sentence.pattern).search, regex.compile(COLLECTED)
-    marked = lines.filter(holds(pl.col("text"), sentence.marker))
-    for source, number, text in marked["source", "line_number", "text"].iter_rows():
+    for source, number, text in lines:
         if match := search(_beginning(stamp.sub("", text)), timeout=SECONDS):
             yield source, number, match
 
 
-def settings_frame(lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], fmt: LogFormat) -> pl.DataFrame:
-    """Every setting that ``fmt`` finds in sentences on ``lines`` or ``inside`` its blocks, in order of appearance.
+def settings_frames(
+    lines: pl.DataFrame, inside: Mapping[Block, pl.DataFrame], formats: Sequence[LogFormat]
+) -> Iterator[pl.DataFrame]:
+    """For each format every setting in sentences on ``lines`` or ``inside`` its blocks, in order of appearance.
 
     Secrets are masked.
     """
-    with stopped_by_name(fmt.name):
-        rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
-        rows += settings_of_sentences(lines, fmt.sentences)
-    if not rows:
+    marked = _by_marker(lines, {sentence.marker for fmt in formats for sentence in fmt.sentences})
+    for fmt in formats:
+        with stopped_by_name(fmt.name):
+            rows = [row for b in dict.fromkeys(fmt.blocks) for row in settings_of_block(b, inside[b].iter_rows())]
+            rows += _settings_of_sentences(marked, fmt.sentences)
+        rows.sort(key=lambda setting: setting.line_number)
+        settings = pl.DataFrame(rows, schema=SCHEMA, orient="row")
         # Most formats find none in a log of another trainer; to mask an empty frame takes a millisecond.
-        return pl.DataFrame(schema=SCHEMA)
-    rows.sort(key=lambda setting: setting.line_number)
-    return mask_settings(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
+        yield mask_settings(settings) if rows else settings
+
+
+def _by_marker(lines: pl.DataFrame, markers: Collection[str]) -> dict[str, list[tuple[str, int, str]]]:
+    """Source, number and text of the whole ``lines`` on which each of ``markers`` is."""
+    if not markers:
+        return {}
+    marker = pl.col("text").str.extract_many(list(markers), overlapping=True).list.unique()
+    whole = lines.lazy().filter("complete").select("source", "line_number", "text", marker=marker)
+    marked = whole.explode("marker").drop_nulls("marker").collect(optimizations=AS_WRITTEN)
+    parts = marked.partition_by("marker", include_key=False, as_dict=True)
+    return {marker: part.rows() for (marker,), part in parts.items()}
+
+
+def _settings_of_sentences(
+    marked: Mapping[str, list[tuple[str, int, str]]], sentences: Iterable[SettingSentence]
+) -> Iterator[Setting]:
+    """The settings that are printed in prose on lines that are ``marked`` by a sentence's marker."""
+    for sentence in (sentence for sentence in sentences if sentence.marker in marked):
+        every = matches(marked[sentence.marker], sentence)
+        counting = deque(every, maxlen=1) if sentence.last else islice(every, 1) if sentence.first else every
+        for source, number, match in counting:
+            for name, value in match.groupdict().items():
+                yield Setting(name, value, sentence.kind, source, number)

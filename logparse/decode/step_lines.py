@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import accumulate, chain
 
 import polars as pl
@@ -30,6 +30,7 @@ from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
 from logparse.decode.values import DTYPE, group_names, printed, whole, with_others
 from logparse.formats._base import TIMESTAMP, LogFormat
+from logparse.light_dataclass import dataclass
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime})
@@ -100,9 +101,9 @@ class StepBlock:
         typed = [
             (pl.col(name) if n < len(self.rows) else pl.lit(None).alias(name)).cast(DTYPE[name])
             for name, n in nulls.items()
-            if name in DTYPE
+            if name in DTYPE and name != "source"
         ]
-        return replace(self, rows=self.rows.with_columns(*typed).with_columns(source=pl.lit(source)))
+        return replace(self, rows=self.rows.with_columns(*typed, source=pl.lit(source)))
 
 
 def no_steps(fmt: LogFormat) -> StepBlock:
@@ -167,6 +168,8 @@ def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> 
 def _damaged_stamps(heads: pl.DataFrame) -> Iterator[Malformed]:
     """The time stamps before ``heads`` that are no time, such as one of the year 0."""
     unstamped = heads.filter(pl.col("timestamp").is_null() & pl.col("before").is_not_null())
+    if unstamped.is_empty():
+        return iter(())
     stamps = unstamped.select("source", "line_number", stamp=pl.col("before").str.extract(f"({TIMESTAMP})"))
     return (Malformed(source, at, STAMP, text) for source, at, text in stamps.drop_nulls("stamp").iter_rows())
 

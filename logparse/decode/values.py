@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 import polars as pl
 import regex
@@ -11,6 +10,8 @@ import regex
 from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, NO_YEAR, TIME, UNITS
 
+# To look for a better plan of a few steps takes longer than to read a small log.
+AS_WRITTEN = pl.QueryOptFlags.none()
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 # What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years, or less than
 # a microsecond. What is printed closer to zero than TINY is damaged, and would make other values infinite.
@@ -21,8 +22,8 @@ _EXACT, TINY = 2.0**53 - 1, 1e-9
 COLLECTED = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"
 # Stamps with the month first, as rich prints them, and with a year of two digits.
 OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
-# No training ran before the first of these, or runs after the second; stamps are as of no zone.
-FIRST_DATE, LAST_DATE = datetime(1970, 1, 1), datetime(2200, 1, 1)
+# No training ran before the first of these years, or runs after the second; stamps are as of no zone.
+FIRST, LAST = 1970, 2199
 _LAST_MILLISECOND = 7_258_118_400_000
 # Columns without a unit that count something.
 COUNTED = frozenset({"epochs_done"})
@@ -41,7 +42,8 @@ def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
     wanted = list(literals)
     if not (wanted and len(text)):
         return set()
-    return set(text.str.extract_many(wanted, overlapping=True).explode().to_list()) - {None}
+    marks = text.to_frame().select(pl.first().str.extract_many(wanted, overlapping=True).explode().unique())
+    return set(marks.to_series()) - {None}
 
 
 def holds(text: pl.Expr, *literals: str) -> pl.Expr:
@@ -190,7 +192,7 @@ def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
     if "%m" in layout and "%Y" not in layout and "%y" not in layout:
         return _parsed(pl.concat_str(pl.lit(f"{NO_YEAR} "), stamp), f"%Y {layout}")
     time = _parsed(stamp, layout)
-    return pl.when(time.is_between(FIRST_DATE, LAST_DATE, closed="left")).then(time)
+    return pl.when(time.dt.year().is_between(FIRST, LAST)).then(time)
 
 
 def _parsed(stamp: pl.Expr, layout: str) -> pl.Expr:
@@ -211,7 +213,8 @@ def since_1970(text: pl.Expr) -> pl.Expr:
 
 def with_others(rows: pl.DataFrame, others: pl.DataFrame, name: str) -> pl.DataFrame:
     """``rows`` with the columns of ``others``, which have the index ``row``; what a row has of its own stays."""
-    counted = rows.with_row_index("row")
-    joined = counted.join(others, on="row", how="left", maintain_order="left", suffix=f" of {name}").drop("row")
-    twice = [c for c in rows.columns if f"{c} of {name}" in joined.columns]
-    return joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice).drop(f"{c} of {name}" for c in twice)
+    counted = rows.lazy().with_row_index("row")
+    joined = counted.join(others.lazy(), on="row", how="left", maintain_order="left", suffix=f" of {name}")
+    twice = [c for c in others.columns if c in rows.columns]
+    whole = joined.with_columns(pl.coalesce(c, f"{c} of {name}") for c in twice)
+    return whole.drop("row", *(f"{c} of {name}" for c in twice)).collect(optimizations=AS_WRITTEN)

@@ -5,12 +5,13 @@ Comes in: lines of the log. Goes out: name, value and place of each version. The
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import polars as pl
 
-from logparse.decode.values import printed
+from logparse.decode.values import AS_WRITTEN, holds, printed, there
 from logparse.findings import Origin
+from logparse.light_dataclass import dataclass
 
 # Words printed in place of an unknown version.
 NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
@@ -187,23 +188,28 @@ SPELLINGS = (
 MARKERS = tuple(dict.fromkeys(spelling.marker for spelling in SPELLINGS))
 
 
-def versions_of(lines: pl.DataFrame) -> dict[str, Version]:
+def first_matches(lines: pl.DataFrame, spellings: Sequence[Spelling]) -> dict[str, Version]:
     """Name to the first version that ``lines`` (source, line_number, text) print of it.
 
-    The first row of SPELLINGS that finds one wins.
+    The first row of ``spellings`` that finds one wins.
     """
+    markers = there(lines["text"], {spelling.marker for spelling in spellings})
+    present = {str(at): spelling for at, spelling in enumerate(spellings) if spelling.marker in markers}
+    if not present:
+        return {}
+    marked = lines.lazy().filter(holds(pl.col("text"), *markers)).with_columns(printed(pl.col("text")))
+    values = {at: pl.col("text").str.extract(spelling.pattern) for at, spelling in present.items()}
+    read = marked.select("source", "line_number", **values)
+    firsts = read.select(
+        pl.struct("source", "line_number", value=at).filter(~pl.col(at).is_in(NOTHING)).first().alias(at)
+        for at in present
+    )
     versions: dict[str, Version] = {}
-    kept = lines.filter(pl.col("text").str.contains_any(list(MARKERS)))
-    for spelling in SPELLINGS if len(kept) else ():
-        if spelling.name not in versions and (version := first_match(kept, spelling)):
-            versions[spelling.name] = version
+    for at, first in firsts.collect(optimizations=AS_WRITTEN).row(0, named=True).items():
+        if first is not None:
+            spelling = present[at]
+            version = Version(
+                spelling.meaning or first["value"], first["source"], first["line_number"], spelling.vendor
+            )
+            versions.setdefault(spelling.name, version)
     return versions
-
-
-def first_match(lines: pl.DataFrame, spelling: Spelling) -> Version | None:
-    """What the first of ``lines`` that has ``spelling`` prints."""
-    value = printed(pl.col("text")).str.extract(spelling.pattern)
-    rows = lines.select("source", "line_number", value=value).filter(~pl.col("value").is_in(NOTHING)).drop_nulls()
-    for row in rows.head(1).iter_rows(named=True):
-        return Version(spelling.meaning or row["value"], row["source"], row["line_number"], spelling.vendor)
-    return None

@@ -6,13 +6,14 @@ without these stamps where the step lines print a year, since they are of anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import polars as pl
 
-from logparse.schema import FIRST_YEAR
+from logparse.light_dataclass import dataclass
+from logparse.schema import FIRST_YEAR, is_dated
 
 # Of a log without a stamp for so long within a year, what is after that pause was printed before it.
 HALF_A_YEAR = timedelta(days=183)
@@ -28,13 +29,9 @@ class RunClock:
     dated: bool
     new_year: datetime | None
 
-    def keep(self, frame: pl.DataFrame, names: Sequence[str] = ("timestamp",)) -> pl.DataFrame:
-        """``frame`` with null for each stamp of another clock."""
-        if frame.is_empty():
-            return frame
-        return frame.with_columns(self._kept(pl.col(name)) for name in names if name in frame.columns)
-
-    def _kept(self, stamp: pl.Expr) -> pl.Expr:
+    def kept(self, name: str) -> pl.Expr:
+        """The column ``name`` with null for each stamp of another clock."""
+        stamp = pl.col(name)
         mine = (stamp.dt.year() >= FIRST_YEAR) == self.dated
         if self.new_year is None:
             return pl.when(mine).then(stamp)
@@ -42,12 +39,12 @@ class RunClock:
         return pl.when(mine).then(placed)
 
 
-def clock_of_steps(steps: pl.DataFrame, others: Iterable[pl.Series]) -> RunClock:
+def clock_of_steps(steps: pl.DataFrame, others: Sequence[pl.Series]) -> RunClock:
     """The clock of ``steps``, also by the ``others`` among its stamps: those before the first step line."""
-    stamps = steps["timestamp"].drop_nulls()
-    if stamps.is_empty() or (stamps.dt.year() >= FIRST_YEAR).any():
+    latest: Any = steps["timestamp"].max()
+    if latest is None or is_dated(latest):
         return RunClock(dated=True, new_year=None)
-    every = pl.concat([stamps, *others]).drop_nulls().unique().sort()
+    every = pl.concat([steps["timestamp"], *others]).drop_nulls().unique().sort()
     mine = every.filter(every.dt.year() < FIRST_YEAR)
     pauses = mine.diff()
     longest = pauses.arg_max()

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import regex
 
 from logparse.draft.spellings import columns_of, plain, step_words
 from logparse.formats._base import TIMESTAMP
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # The fewest lines of one kind that show that a number grows; the share of its growth that must be the same, and the
 # share in which it may fall, as a step within an epoch does.
@@ -22,18 +23,18 @@ FEWEST, SAME, MOST_FALLS = 3, 0.6, 0.34
 MOST_TRIED, MOST_LOOKED_AT = 16, 2000
 # Kinds of lines that are worth a draft.
 MOST_FAMILIES = 8
-_INTEGER = regex.compile(
+_INTEGER = lazy_regex(
     r"(?<![\w.\-+:,])\d{1,12}(?![\w.]|[,:]\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.]|[,:]\d| ?%)"
 )
-_NUMBER = regex.compile(r"\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
-_BAR = regex.compile(r"%\|[^|]*\|")
+_NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
+_BAR = lazy_regex(r"%\|[^|]*\|")
 # After the step of a bar: the number of steps and the clock.
-_OF_BAR = regex.compile(r"\s*/\s*\d+\s*\[[\d:]+<")
+_OF_BAR = lazy_regex(r"\s*/\s*\d+\s*\[[\d:]+<")
 # A bar that has done all its steps, as one of an epoch at its end.
-_DONE = regex.compile(r"\b(\d+)/\1 \[[\d:]+<")
-_LOSS = regex.compile(r"(?i)loss[\"']?[\s:=]{1,3}[-+]?\d")
+_DONE = lazy_regex(r"\b(\d+)/\1 \[[\d:]+<")
+_LOSS = lazy_regex(r"(?i)loss[\"']?[\s:=]{1,3}[-+]?\d")
 _STEP_KEYS = [[word] for word in ("step", "steps", "iter", "iteration")]
-_STAMP = regex.compile(TIMESTAMP)
+_STAMP = lazy_regex(TIMESTAMP)
 # What grows with the steps and is none.
 _OTHERS = frozenset(
     {"epoch", "epochs", "tokens", "samples", "time", "elapsed", "eta", "rank", "pid", "line", "seconds"}

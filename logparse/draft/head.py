@@ -13,8 +13,9 @@ from logparse.draft.families import Occurrence, StepFamily
 from logparse.draft.labels import scale_of
 from logparse.draft.spellings import RUNTIME, columns_of, unit_of
 from logparse.formats._base import BAR_RATE, NUMBER
+from logparse.lazy_regex import lazy_regex
 
-_EPOCH = regex.compile(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
+_EPOCH = lazy_regex(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
 # A row of a table has at least so many cells; the pattern of one cell.
 MOST_NARROW, _CELL = 3, r"[^\s,|]+"
 TOTAL = "train_steps"

@@ -6,7 +6,7 @@ Comes in: each label with its values. Goes out: its column, or the possible colu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -27,20 +27,22 @@ from logparse.draft.spellings import (
     unit_scale,
 )
 from logparse.formats._base import MULTIPLES, NUMBER, Reading
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 LabelDoubt = Literal["unit", "factor", "column", "unknown", "grows"]
 UNIX_TIME = 1e8
 # How far the unit of a time may be from the clock of the lines.
 NEAR = 0.35
 _OF_ALL, _OF_ONE = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
-_CLOCK = regex.compile(
+_CLOCK = lazy_regex(
     r"(?:\d+ days?, )?(?:\d+:)+\d\d(?:\.\d+)?|\d+(?:\.\d+)?s?|(?:\d+d ?)?(?:\d+h ?)?(?:\d+m ?)?(?:\d+(?:\.\d+)?s)?"
 )
 # A value and its mean, or a step and the number of steps.
-_TWO_NUMBERS, SECOND_NUMBER = regex.compile(rf"({NUMBER})/{NUMBER}"), r"/[\d.,]+"
+_TWO_NUMBERS, SECOND_NUMBER = lazy_regex(rf"({NUMBER})/{NUMBER}"), r"/[\d.,]+"
 # So many values of a clock grow, and hardly those of a time.
 SURE_CLOCK = 8
-_NUMBER_OR_NONE = regex.compile(rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?")
+_NUMBER_OR_NONE = lazy_regex(rf"(?:{NUMBER}|[Nn]one|N/A)(?:\s*[%A-Za-z/]+)?")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import regex
 
 from logparse.draft.families import Occurrence
 from logparse.formats._base import NUMBER
+from logparse.lazy_regex import lazy_regex
 from logparse.masking import hide
 
 LONGEST_MARKER = 30
-_BAR_DRAWING = regex.compile(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍▌▋▊▉]+")
+_BAR_DRAWING = lazy_regex(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍▌▋▊▉]+")
 
 
 def find_markers(places: Sequence[Occurrence], texts: Sequence[str], secrets: Collection[str] = ()) -> list[str]:

@@ -11,12 +11,13 @@ import regex
 
 from logparse.draft.spellings import columns_of
 from logparse.formats._base import NUMBER, PairLines
+from logparse.lazy_regex import lazy_regex
 
 # Lines after a step line that are looked at, characters of each, and the share of the records that print a label.
 MOST_AFTER, LONGEST_LINE, SHARE = 40, 200, 0.6
-_LINE = regex.compile(rf"([A-Za-z][\w ./()%-]{{0,40}}?)\s*([:=])\s*({NUMBER}(?: ?[A-Za-z/%]{{1,10}})?)[\s|]*$")
+_LINE = lazy_regex(rf"([A-Za-z][\w ./()%-]{{0,40}}?)\s*([:=])\s*({NUMBER}(?: ?[A-Za-z/%]{{1,10}})?)[\s|]*$")
 # What a logger prints before a label: a level, a dash, a column of a table.
-_BEFORE_LABEL = regex.compile(r"^(?:.*(?:\s{2,}|[-\])]\s))?(?:[A-Z]{4,}\s+)?")
+_BEFORE_LABEL = lazy_regex(r"^(?:.*(?:\s{2,}|[-\])]\s))?(?:[A-Z]{4,}\s+)?")
 
 
 def find_pair_lines(

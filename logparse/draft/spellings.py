@@ -5,7 +5,6 @@ The words are data, in ``spellings.toml``.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,9 +13,11 @@ from typing import Any
 import regex
 
 from logparse.formats._base import NUMBER
+from logparse.lazy_regex import lazy_regex
+from logparse.package_tables import read_table
 
 # A number, and the unit after it.
-VALUE = regex.compile(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
+VALUE = lazy_regex(rf"({NUMBER})\s*([%A-Za-z][%A-Za-z/_]*)?")
 # Units as they are printed, in a label or after a number, and the factor to the unit of the column.
 _TIME = {"ms": 1.0, "msec": 1.0, "milliseconds": 1.0, "us": 0.001, "s": 1000.0, "sec": 1000.0, "secs": 1000.0}
 _TIME |= {"seconds": 1000.0, "second": 1000.0, "min": 60_000.0}
@@ -61,7 +62,7 @@ def _columns() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _table() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "spellings.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).parent / "spellings.toml")
 
 
 def step_words() -> frozenset[str]:

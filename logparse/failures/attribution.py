@@ -12,6 +12,7 @@ import regex
 from logparse.failures.precedence import BLOCK_LINES, is_near
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import LONGEST_QUOTE, Hit
+from logparse.lazy_regex import lazy_regex
 
 # Signatures of lines that need not be about the same failure.
 _DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
@@ -19,7 +20,7 @@ _DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
 SEVERAL = 3
 _OF_PROGRAMS = frozenset(("exception", "arguments", "file", "data", "checkpoint"))
 # NCCL's name of a process: its host and number, before those of its thread and device.
-_OF_NCCL = regex.compile(r"[\w.-]+:\d+(?=:\d+ \[\d+\] )")
+_OF_NCCL = lazy_regex(r"[\w.-]+:\d+(?=:\d+ \[\d+\] )")
 # Lines in which a launcher names the rank that ended first.
 NAMED_BY_LAUNCHER = frozenset(
     ("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.paddle", "exit.replica", "exit.lightning")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,9 @@ from typing import Any
 import regex
 
 from logparse.failures.frames import Frame
+from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
+from logparse.package_tables import read_table
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # The detail with the file of a job's errors.
@@ -64,8 +64,7 @@ class DetailPattern:
 @cache
 def detail_patterns() -> tuple[DetailPattern, ...]:
     """All entries, in the order in which they count."""
-    path = Path(__file__).parent / "details.toml"
-    entries = tomllib.loads(path.read_text(encoding="utf-8"))["detail"]
+    entries = read_table(Path(__file__).parent / "details.toml")["detail"]
     patterns = {entry["code"]: entry["pattern"] for entry in entries if "pattern" in entry}
     return tuple(_read({"pattern": patterns.get(entry.pop("like", None)), **entry}) for entry in entries)
 
@@ -84,9 +83,7 @@ def detail_of(
     ``frames`` are the lines of the traceback above, more of them than ``above``, ``calls`` those that are known of it.
     ``wrapped`` are what the text may be if a terminal wrapped it.
     """
-    for entry in detail_patterns():
-        if remedy not in entry.remedies:
-            continue
+    for entry in details_for(remedy):
         if (call := entry.call(calls)) is not None:
             return entry.code, {name: str(getattr(call, name)) for name in FIGURES_OF_CALL}
         texts = [
@@ -100,6 +97,20 @@ def detail_of(
             found = {name: value for name, value in match.groupdict().items() if value}
             return entry.code, {figure_name(name): _figure(name, value) for name, value in found.items()}
     return None
+
+
+def details_for(remedy: str) -> Sequence[DetailPattern]:
+    """The entries for ``remedy``, in the order in which they count."""
+    return _by_remedy().get(remedy, ())
+
+
+@cache
+def _by_remedy() -> dict[str, list[DetailPattern]]:
+    entries: dict[str, list[DetailPattern]] = {}
+    for entry in detail_patterns():
+        for remedy in entry.remedies:
+            entries.setdefault(remedy, []).append(entry)
+    return entries
 
 
 def _leaves_room(match: regex.Match[str]) -> bool:

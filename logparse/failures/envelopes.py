@@ -13,13 +13,14 @@ import regex
 
 from logparse.failures.prefixes import read_prefixes
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
 
 # How HTML writes a call of a traceback.
 _HTML = "File &quot;"
 # Marks of a comment or a quote, which are before all lines of a pasted log; of at least so many lines.
 _QUOTED, FEWEST = r"^(?:#|>|//)(?: |$)", 3
 # How the first line of a traceback and its calls begin; lines with either that are read.
-_BEGIN, MOST_READ = regex.compile(r"Traceback \(most recent call last\)|  File \""), 200
+_BEGIN, MOST_READ = lazy_regex(r"Traceback \(most recent call last\)|  File \""), 200
 # Lines below one with a label, among which a call has it too; other processes print between. Characters of a label.
 NEXT_CALL, LONGEST_LABEL = 4, 200
 

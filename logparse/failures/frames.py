@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import regex
 
 from logparse.failures.prefixes import read_prefixes, writer_of
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 from logparse.masking import mask, mask_text
 
 # Lines of a traceback that are read, and lines between two of its calls or the last one and its exception, at most.
@@ -18,35 +20,37 @@ MOST_PARTS = 3
 # Characters of a line of code, and blanks before it and before a call of a traceback, at least.
 LONGEST_CODE, INDENT = 100, 3
 # A call as Python prints it, and as rich does in a box.
-_CALL = regex.compile(
+_CALL = lazy_regex(
     r'^(?:> )?File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<name><?[\w.]+>?)'
     r"|^│ (?P<path>(?:/|[A-Z]:\\)?[^\s:│]+\.py):(?P<line>\d+) in (?P<name><?[\w.]+>?) +│$"
 )
+# What a text holds in which a call begins.
+_OF_CALL = ("File", "│")
 # The line of code of a call in the box.
-_BOXED_CODE = regex.compile(r"^│ ❱ *\d+ │ *(?P<code>.*?) *│$")
+_BOXED_CODE = lazy_regex(r"^│ ❱ *\d+ │ *(?P<code>.*?) *│$")
 # Where a traceback begins, and what prints one of code that did not fail.
-_BEGIN, _NO_FAILURE = "Traceback (most", regex.compile(r"^Stack \(most|Traceback of forward")
+_BEGIN, _NO_FAILURE = "Traceback (most", lazy_regex(r"^Stack \(most|Traceback of forward")
 # An exception; the name of one alone, or before its message.
-_RAISED = regex.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?!\()")
-_NAMED = regex.compile(r"^[A-Za-z_][\w.]*(?::|$)")
+_RAISED = lazy_regex(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b(?!\()")
+_NAMED = lazy_regex(r"^[A-Za-z_][\w.]*(?::|$)")
 # The number of a line in an editor, before what was copied from it.
-_OF_EDITOR = regex.compile(r"^\d{1,6} {3,}")
+_OF_EDITOR = lazy_regex(r"^\d{1,6} {3,}")
 # What Python prints below a line of code, and a box at its sides.
-_MARKS = regex.compile(r"^[\s~^|│╰╯╭─…]*$|^\[Previous line repeated|^\.\.\.<\d+ lines>\.\.\.$")
+_MARKS = lazy_regex(r"^[\s~^|│╰╯╭─…]*$|^\[Previous line repeated|^\.\.\.<\d+ lines>\.\.\.$")
 # What is below a call without its code: marks, or an exception that another process tore.
-_NO_CODE = regex.compile(rf"{_MARKS.pattern}|\[Errno")
+_NO_CODE = lazy_regex(rf"{_MARKS.pattern}|\[Errno")
 # A library: what Python or pip installed, Cython compiled or torch.compile wrote. Its path is shown from there on.
-_LIBRARY = regex.compile(
+_LIBRARY = lazy_regex(
     r"^.*(?:[/\\](?:site-packages|dist-packages|[Ll]ib(?:64|32)?[/\\]python\d[\d.]*)[/\\]|\\[Ll]ib\\)|^(?=<)"
     r"|^.*(?=torchinductor_)|^(?=.*\.p[xy][idx]$)"
 )
 # A call that only passes on what it was called with.
-_PASSES_ON = regex.compile(r"\(\*args, \*\*kw(?:arg)?s\)$")
+_PASSES_ON = lazy_regex(r"\(\*args, \*\*kw(?:arg)?s\)$")
 # A path of one's own code is shown by its last part, and of a package with that before it.
-_LAST_PART = regex.compile(r"(?:[^/\\]+[/\\](?=__init__\.py$))?[^/\\]+$")
+_LAST_PART = lazy_regex(r"(?:[^/\\]+[/\\](?=__init__\.py$))?[^/\\]+$")
 # Code that is about secrets, and a text in it that may be one.
-_OF_SECRETS = regex.compile(r"(?i)key|token|secret|passw|pwd|login|auth|cred|connect")
-_LITERAL = regex.compile(r"""(?<=(['"]))(?=[^'"]*\d)[^'"]{8,}(?=\1)""")
+_OF_SECRETS = lazy_regex(r"(?i)key|token|secret|passw|pwd|login|auth|cred|connect")
+_LITERAL = lazy_regex(r"""(?<=(['"]))(?=[^'"]*\d)[^'"]{8,}(?=\1)""")
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ def frames_above(texts: Sequence[str], raised: str, below: Sequence[str] = ()) -
     than the second, else of another library; where there is none, the second is the only one. None where no traceback
     ends there, or where several processes without a prefix print theirs at once.
     """
+    if not any(mark in text for text in texts[-LONGEST:] for mark in _OF_CALL):
+        return ()
     writer = writer_of(raised)
     own = [line for text in texts[-LONGEST:] if (line := _line(text, writer)) is not None]
     lines = _with_whole_calls(own)
@@ -99,9 +105,10 @@ class _Text:
 
 def _line(text: str, writer: tuple[object, ...]) -> _Text | None:
     """``text`` without its prefixes; None of another process than ``writer``."""
-    if writer_of(text) != writer:
+    line = read_prefixes(text)
+    if writer_of(text, line) != writer:
         return None
-    bare = read_prefixes(text).bare
+    bare = line.bare
     lead = text[: len(text) - len(bare)]
     editor = _OF_EDITOR.match(bare)
     return _Text(bare.rstrip(), editor is not None or len(lead) - len(lead.rstrip()) >= INDENT)

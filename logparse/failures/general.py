@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import replace
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import regex
 
+from logparse.failures.kinds import MOST_KINDS, blurred, kind_of
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
+
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
-_EXCEPTION = regex.compile(
+_EXCEPTION = lazy_regex(
     r"(?:[A-Za-z_]\w*\.)*(?P<type>[A-Z]\w*|[a-z]+error)(?:\((?P<inner>[A-Z]\w*)\))?"
     r"(?:\(RANK \d+\))?(?::\s*(?P<message>.*)|\s*$)"
 )
 # Where a message quotes an object: the words in it are about anything.
-_OBJECT = regex.compile(r"[\[(]\{|\{['\"]")
+_OBJECT = lazy_regex(r"[\[(]\{|\{['\"]")
 # Characters of a message that are read: what comes later is a quotation or a list.
 LONGEST_MESSAGE = 600
 
@@ -42,6 +46,12 @@ class GeneralWords:
     def _words(self) -> regex.Pattern[str] | None:
         return regex.compile(self.words, regex.IGNORECASE) if self.words else None
 
+    @cached_property
+    def blurred(self) -> GeneralWords:
+        """What fits the kind of each message that this entry fits."""
+        types, words = blurred(self.types), blurred(self.words)
+        return self if (types, words) == (self.types, self.words) else replace(self, types=types, words=words)
+
     def fits(self, kind: str, message: str) -> bool:
         """Whether an exception of the type ``kind``, or one that says ``message``, is about this."""
         named = self._types is not None and bool(kind) and self._types.fullmatch(kind) is not None
@@ -51,8 +61,7 @@ class GeneralWords:
 @cache
 def general_words() -> tuple[GeneralWords, ...]:
     """All entries, in the order in which they count."""
-    path = Path(__file__).parent / "general.toml"
-    return tuple(map(_read, tomllib.loads(path.read_text(encoding="utf-8"))["general"]))
+    return tuple(map(_read, read_table(Path(__file__).parent / "general.toml")["general"]))
 
 
 def words_for(text: str) -> GeneralWords | None:
@@ -61,7 +70,14 @@ def words_for(text: str) -> GeneralWords | None:
     kind = (match["inner"] or match["type"]) if match else ""
     message = (match["message"] or "") if match else text
     spoken = _OBJECT.split(message[:LONGEST_MESSAGE], maxsplit=1)[0]
-    return next((entry for entry in general_words() if entry.fits(kind, spoken)), None)
+    fitting = _of_kind(kind_of(kind), kind_of(spoken))
+    return next((entry for entry in fitting if entry.fits(kind, spoken)), None)
+
+
+@lru_cache(MOST_KINDS)
+def _of_kind(kind: str, spoken: str) -> tuple[GeneralWords, ...]:
+    """The entries that may fit messages of a kind."""
+    return tuple(entry for entry in general_words() if entry.blurred.fits(kind, spoken))
 
 
 def _read(entry: Mapping[str, Any]) -> GeneralWords:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from itertools import takewhile
 
-import regex
-
 from logparse.failures.scan import BAR_END
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
 
 # A loss or the norm of gradients, as trainers print it: "lm loss: 2.1E+00 |", "'grad_norm': nan,", "loss = inf".
-_VALUE = regex.compile(
+_VALUE = lazy_regex(
     r"(?i)\b(?P<name>(?:lm |[a-z]{1,12}_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
     r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
 )
 # "audio_emb: nan=True", "x contains NaN"; in a pattern that polars reads too.
 _IS_NAN = r"(?i)\bnan\b['\"]? ?[=:] ?true\b|\b(?:is|has|contains) nan\b"
 _EVALUATIONS = ("eval", "val", "test")
-_LOST = regex.compile(r"(?i)[-+]?(?:nan|inf)")
+_LOST = lazy_regex(r"(?i)[-+]?(?:nan|inf)")
 # A loss scale after so many overflows that every gradient is multiplied by 0, or by next to nothing.
-_NO_SCALE = regex.compile(
+_NO_SCALE = lazy_regex(
     r"(?i)OVERFLOW!.{0,80}reducing to 0(?![.\d])|overflow.{0,80}loss scale to:? (?:0\.000\d+|[\d.]+e-\d+)"
 )
 # The last lines of a log, in which a logged error is a failure, and a traceback is looked for.
 LAST_LINES = 30
 # Python's lines above an exception, and an exception.
-_TRACEBACK, _FRAME = "Traceback (most", regex.compile(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
+_TRACEBACK, _FRAME = "Traceback (most", lazy_regex(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
 # A line that says something, and one of a traceback or of the code below a warning.
-_SAYS = regex.compile(r"\p{L}{3}|\d%")
-_IS_CODE = regex.compile(r'Traceback \(|\bFile "|\bwarn(?:ings\.warn)?\(|^(?:\S+ |\([^)]*\) ?)?\s{4}\S')
-_RAISED = regex.compile(r"(?:^|[\])>:] ?)(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
+_SAYS = lazy_regex(r"\p{L}{3}|\d%")
+_IS_CODE = lazy_regex(r'Traceback \(|\bFile "|\bwarn(?:ings\.warn)?\(|^(?:\S+ |\([^)]*\) ?)?\s{4}\S')
+_RAISED = lazy_regex(r"(?:^|[\])>:] ?)(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b")
 
 
 def last_lost(tail: TextBlock, evaluated: bool = False) -> tuple[int, str] | None:

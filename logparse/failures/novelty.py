@@ -6,12 +6,11 @@ Most lines at the end of a failed log were printed before, or by ranks that live
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-
-import regex
 
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.trainers import FileEnds
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # Lines that are quoted, lines around the cause that are looked at, and the shortest that says anything.
 MOST_NOVEL, AROUND, SHORTEST = 2, 100, 16
@@ -19,11 +18,11 @@ MOST_NOVEL, AROUND, SHORTEST = 2, 100, 16
 OFTEN = 10
 # Characters by which lines are the same, without their numbers.
 _SAME = 80
-_NUMBERS = regex.compile(r"0x[0-9a-f]+|[0-9a-f]{12,}|\d+")
-_SPEAKS = regex.compile(r"(?i)error|fail|fatal|warn|abort|cannot|unable|invalid|refused|denied|lost|timed? ?out|exceed")
-_LOUD = regex.compile(r"\b(?:WARN(?:ING)?|ERROR|CRITICAL)\b|(?i:^(?:error|failed|warning)\b)")
+_NUMBERS = lazy_regex(r"0x[0-9a-f]+|[0-9a-f]{12,}|\d+")
+_SPEAKS = lazy_regex(r"(?i)error|fail|fatal|warn|abort|cannot|unable|invalid|refused|denied|lost|timed? ?out|exceed")
+_LOUD = lazy_regex(r"\b(?:WARN(?:ING)?|ERROR|CRITICAL)\b|(?i:^(?:error|failed|warning)\b)")
 # Frames of tracebacks, the code below them, rules of signs, and what LSF puts around its report.
-_FRAME = regex.compile(r"^(?:\s|frame #|\W*$|\^)|File \".*, line \d|Traceback|Sender: LSF|Job <")
+_FRAME = lazy_regex(r"^(?:\s|frame #|\W*$|\^)|File \".*, line \d|Traceback|Sender: LSF|Job <")
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
-import regex
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # srun -l "3: ", mpiexec -l "[3] " before NCCL's lines; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]",
 # "[rank: 3]"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; Open
@@ -15,11 +16,11 @@ import regex
 # "node7:4242:4300 [0] "; pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ",
 # "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows; an
 # editor's "537 ".
-_FOLLOWS = regex.compile(
+_FOLLOWS = lazy_regex(
     r"(?=\[|Traceback|  File|File \"|During handling of |The above exception |(?:\w+\.)*\w+(?:Error|Exception)\b"
     r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: )"
 )
-_PREFIX = regex.compile(
+_PREFIX = lazy_regex(
     r"\s*(?:\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[default(?P<local>\d+)\]:"
     r"|(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>: ?"
     r"|\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? "
@@ -28,7 +29,7 @@ _PREFIX = regex.compile(
     r"|\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)"
     r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
     r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
-    r"|\[?20\d\d[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
+    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
     r"|\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
     r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
     r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
@@ -40,16 +41,18 @@ _PREFIX = regex.compile(
     + r")"
 )
 # Ray names the worker before what it prints.
-OF_WORKER = regex.compile(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
-_RANK = regex.compile(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
-_STAMP = regex.compile(
+OF_WORKER = lazy_regex(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
+_RANK = lazy_regex(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
+_STAMP = lazy_regex(
     r"(?<![\w/-])20\d\d-(?P<month>\d\d)-(?P<day>\d\d)[T _-](?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?P<part>[.,]\d{1,6})?"
     r"|\b[EWIFV](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
 )
 # A line of output as a notebook stores it: a JSON string whose line break is escaped; colours within it.
-_OF_NOTEBOOK = regex.compile(r'\s*("[^\n]*\\n")\s*,?\s*')
-_COLOUR = regex.compile(r"\x1b\[[\d;]*m")
+_OF_NOTEBOOK = lazy_regex(r'\s*("[^\n]*\\n")\s*,?\s*')
+_COLOUR = lazy_regex(r"\x1b\[[\d;]*m")
+# Lines that are remembered, and their characters.
+MOST_REMEMBERED, LONGEST_REMEMBERED = 2**10, 2**9
 # Logs without a year are compared too; any leap year will do.
 _YEAR = 2000
 
@@ -66,6 +69,10 @@ class Line:
 
 def read_prefixes(text: str) -> Line:
     """Take the prefixes off ``text``. The rank that PyTorch prints counts before the task that Slurm prints."""
+    return _remembered_line(text) if len(text) <= LONGEST_REMEMBERED else _line_of(text)
+
+
+def _line_of(text: str) -> Line:
     at, found = 0, dict[str, str]()
     while match := _PREFIX.match(text, at):
         # The rank in front of all counts among all ranks, one after it perhaps only in its group.
@@ -75,9 +82,13 @@ def read_prefixes(text: str) -> Line:
     return Line(text[at:].lstrip(), _number(rank), _number(found.get("local")), found.get("host"))
 
 
-def writer_of(text: str) -> tuple[object, ...]:
-    """What the prefixes of ``text`` say of the process that printed it: ranks, host, worker of Ray."""
-    line, worker = read_prefixes(text), OF_WORKER.search(text)
+# Lines near a failure are read again and again.
+_remembered_line = lru_cache(MOST_REMEMBERED)(_line_of)
+
+
+def writer_of(text: str, line: Line | None = None) -> tuple[object, ...]:
+    """What the prefixes of ``text``, its ``line`` where it is read, say of its process: ranks, host, worker of Ray."""
+    line, worker = line or read_prefixes(text), OF_WORKER.search(text)
     return line.rank, line.local_rank, line.host, worker[0] if worker else None
 
 

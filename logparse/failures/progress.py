@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
-import regex
 
 from logparse.failures.prefixes import OF_WORKER, comparable
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from logparse.failures.scan import Hit
 
 # A counter of steps in a log that no format reads, and words that are next to one.
-_BAR = regex.compile(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
-_COUNTER = regex.compile(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
-_MEASURED = regex.compile(r"(?i)loss")
+_BAR = lazy_regex(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
+_COUNTER = lazy_regex(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
+_MEASURED = lazy_regex(r"(?i)loss")
 # Columns that only a training has.
 _OF_TRAINING = ("loss", "grad_norm", "learning_rate", "consumed_samples", "logged_tokens_per_second")
 # Lines of Ray's workers that their driver prints at most after it failed.

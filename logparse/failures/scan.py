@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache, lru_cache
 
 import polars as pl
 import regex
 
-from logparse.failures.details import detail_of
+from logparse.failures.details import detail_of, details_for
 from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
+from logparse.failures.kinds import MOST_KINDS, kind_of
 from logparse.failures.prefixes import (
+    LONGEST_REMEMBERED,
     OF_WORKER,
     Line,
     clock_of,
@@ -35,6 +37,8 @@ from logparse.failures.signatures import (
 from logparse.failures.silence import silent_seconds
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
 
 # Characters of a line that is quoted, and at each end of a long line in which signs of a failure are looked for.
@@ -44,34 +48,34 @@ MOST_LINES = 4000
 # An exception that does not say what was wrong; the line of code above it does, at most so many lines before.
 BARE, FAR = "AssertionError", 20
 # The type of an exception at the end of what its signature matches.
-_KIND = regex.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
+_KIND = lazy_regex(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?:\(\w+\))?(?: \(RANK \d+\))?:? ?$")
 # An exception whose message begins on a later line, at most so many lines below.
-_HEADING = regex.compile(
+_HEADING = lazy_regex(
     r"(?:Error|Exception)(?:: (?:Graph execution error|In user code|Critical error when building pipeline))?:\s*$"
     r"|\(look up to see its traceback\):\s*$"
 )
 # Paddle prints where the user's code made an operator, and then what failed.
-_OF_USER = regex.compile(r"Error: In user code:\s*$")
+_OF_USER = lazy_regex(r"Error: In user code:\s*$")
 # A traceback with its exception in the message of another one, its line breaks escaped.
-_ESCAPED = regex.compile(
+_ESCAPED = lazy_regex(
     r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
     r"\\n(?P<last>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b: ?.*?)(?:\\n)*['\"]?\)?\s*$"
 )
-_NO_MESSAGE = regex.compile(r"(?:Error|Exception): *$")
+_NO_MESSAGE = lazy_regex(r"(?:Error|Exception): *$")
 # What is no part of a message below an exception.
-_OF_TRACEBACK = regex.compile(r"Traceback|File |During handling|The above exception|[│╭╰]")
+_OF_TRACEBACK = lazy_regex(r"Traceback|File |During handling|The above exception|[│╭╰]")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
-_TORN = regex.compile(r"(?:Error|Exception):\s*File \"")
+_TORN = lazy_regex(r"(?:Error|Exception):\s*File \"")
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
-_CARRIES = regex.compile(
+_CARRIES = lazy_regex(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
     r"|failed to import on the worker|CheckpointException ranks:|error raised in its creation task"
 )
 # Exceptions that a program raises by what it does with its own values.
-_OF_CODE = regex.compile(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
+_OF_CODE = lazy_regex(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
 # Roles of what such an exception may carry.
 CARRIED = ("root", "consequence")
 # Roles of lines that are read where they are cut in two; characters of a mark that is looked for there.
@@ -97,14 +101,15 @@ _SPAWNED = ("context.spawn", "context.ray_call")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
+_RANKS = lazy_regex(r"\d+")
 # Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
 # "(PID:7, Device:3, RankID:3)". A rank inside a sentence is another one.
-_OWN_RANK = regex.compile(
+_OWN_RANK = lazy_regex(
     r"\[(?:PG (?:ID )?[^\]]{0,80} )?Rank (?P<rank>\d+)\]|(?:^|(?:Error|Exception): )Rank (?P<rank>\d+)(?::|, node )"
     r"|\bRankID:(?P<rank>\d+)\)"
 )
 # Ray names the process that raised an exception or died; lines below, its driver prints the exception.
-_RAISED_AT = regex.compile(
+_RAISED_AT = lazy_regex(
     r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)"
     r"|Worker IP address: (?P<host>[\w.:-]+) .{0,60}?Worker PID: (?P<pid>\d+)"
 )
@@ -115,24 +120,24 @@ BELOW_DDP = 6
 # torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
 _HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
 # A traceback that is printed as a list of Python, whose last part is the exception, or the error file of torchelastic.
-_LISTED = regex.compile(
+_LISTED = lazy_regex(
     r"\"message\": \"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:[^\"\\]|\\.)*)\"?"
     r"|\['Traceback \(most recent call last\).*, [\"']"
     r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
-BAR_END = regex.compile(
+BAR_END = lazy_regex(
     r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
 )
 # What glog and TensorFlow print as information or a warning.
-_MILD = regex.compile(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?:cc|cpp|h|cu):\d+\]")
+_MILD = lazy_regex(r"(?:^|[\s\]])\[?[IW]\d{3,4} \d\d:\d\d:\d\d|: [IW] \S+\.(?:cc|cpp|h|cu):\d+\]")
 # What Python's module of warnings prints of a library, whatever the kind of the warning is called.
-_WARNED = regex.compile(r"/(?:site|dist)-packages/\S+\.py:\d+: [A-Z]\w*: ")
+_WARNED = lazy_regex(r"/(?:site|dist)-packages/\S+\.py:\d+: [A-Z]\w*: ")
 # The code of a message: a reader looks it up.
-_CODE = regex.compile(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
+_CODE = lazy_regex(r"\bE(?:[A-Z0-9]\d{4}|RR\d{5})\b")
 # A table of Markdown and a line of source code, also in a box of rich, speak of errors; nobody prints them as one.
-_PROSE = regex.compile(
+_PROSE = lazy_regex(
     r"^\s*(?:\|(?! NVIDIA-SMI).*\|\s*$|│\s*(?:❱\s*)?\d+ │|#(?!#{1,5} [A-Z0-9])|(?:raise|except|class|def|from|import)\b"
     r"|(?:if\b.*|else): raise\b)"
 )
@@ -199,7 +204,7 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
     """``hits`` with the calls that led to them, and the silence before a stop; of many that are the same the first."""
     known = Counter[tuple[str, str]]()
     for hit in hits:
-        shape = hit.meaning.signature, regex.sub(r"\d+", "", hit.text)[:SAME_CHARACTERS]
+        shape = hit.meaning.signature, _RANKS.sub("", hit.text)[:SAME_CHARACTERS]
         known[shape] += 1
         if hit.role not in JUDGED or known[shape] > MOST_SAME:
             yield hit
@@ -225,8 +230,11 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
     torn: dict[int, Hit] = {}
     for number, text, rest in joined_lines(block, "|".join(_any_mark()), width):
         whole = text + rest
-        if _reaches(whole, len(rest), number in vague) and (hit := _read_part(block.source, number, whole)) is not None:
-            torn[number] = hit
+        rules = rules_for(whole)
+        if not _reaches(rules, whole, len(rest), number in vague):
+            continue
+        if (hit := _read_part(rules, whole)) is not None:
+            torn[number] = replace(hit, source=block.source, line=number)
     kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
     return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
 
@@ -244,8 +252,9 @@ def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
 def _read_cut(block: TextBlock, number: int) -> Hit | None:
     """What line ``number`` and its rest say, where a signature knows it."""
     texts = dict.fromkeys(whole_messages(block, number))
-    read = (_read_part(block.source, number, text) for text in texts)
-    return next((hit for hit in read if hit is not None and hit.role in _CAUSES and not hit.meaning.general), None)
+    read = (_read_part(_with_marks(kind_of(text)), text) for text in texts)
+    hits = (replace(hit, source=block.source, line=number) for hit in read if hit is not None)
+    return next((hit for hit in hits if hit.role in _CAUSES and not hit.meaning.general), None)
 
 
 def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
@@ -253,13 +262,13 @@ def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
     return hit.line - 1 in torn and torn[hit.line - 1].meaning.signature == hit.meaning.signature
 
 
-def _reaches(text: str, rest: int, vague: bool) -> bool:
+def _reaches(rules: Sequence[Signature], text: str, rest: int, vague: bool) -> bool:
     """Whether what a signature finds in ``text`` reaches into its last ``rest`` characters from before them.
 
     Where the line alone is ``vague``, it may lie in them.
     """
     bare = read_prefixes(_ends_of(text)).bare
-    signature, match = _first(bare) or (None, None)
+    signature, match = _first(rules, bare) or (None, None)
     if signature is None or match is None or match.end() <= len(bare) - rest:
         return False
     return match.start() < len(bare) - rest or (vague and not signature.general)
@@ -296,12 +305,13 @@ def _with_rest(hit: Hit, block: TextBlock, at: int) -> Hit:
 
 def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     """``hit`` with the figures and names in its message that the next step needs."""
-    if hit.role not in JUDGED:
+    entries = details_for(hit.meaning.remedy) if hit.role in JUDGED else ()
+    if not entries:
         return hit
     text, below = message_at(block, hit.line, width)
-    at = hit.line - block.first
     carried = _ESCAPED.search(_ends_of(text))
-    above, frames = (_ends_of(" ".join(block.texts[max(0, at - n) : at])) for n in (LINES_ABOVE, LINES_OF_FRAMES))
+    above = _lines_above(hit, block, LINES_ABOVE) if any(entry.above for entry in entries) else ""
+    frames = _lines_above(hit, block, LINES_OF_FRAMES) if any(entry.frames for entry in entries) else ""
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
@@ -309,27 +319,94 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
 
 
+def _lines_above(hit: Hit, block: TextBlock, count: int) -> str:
+    at = hit.line - block.first
+    return _ends_of(" ".join(block.texts[max(0, at - count) : at]))
+
+
 def _read(source: str, number: int, whole: str) -> Hit | None:
-    """The first part of a line that a signature fits: errors are also printed after a bar, without a newline."""
+    """What a line says, by the first signature that fits: errors are also printed after a bar, without a newline."""
+    hit = _remembered_hit(whole) if len(whole) <= LONGEST_REMEMBERED else _hit_on(whole)
+    return None if hit is None else replace(hit, source=source, line=number)
+
+
+def _hit_on(whole: str) -> Hit | None:
+    """The hit on a line, without its place: of the first part that one of its rules fits."""
+    rules = rules_for(whole)
+    for part in _parts(whole, rules) if rules else ():
+        hit = _read_part(rules, part.text)
+        if hit is not None:
+            return _with_bars(hit, whole, part) if len(part.text) < len(whole) else hit
+    return None
+
+
+_remembered_hit = lru_cache(MOST_KINDS)(_hit_on)
+
+
+def rules_for(text: str) -> Sequence[Signature]:
+    """The signatures that may fit ``text``, or a part of it: of those of a kind that no hit is made of none."""
+    kind = kind_of(text)
+    return _rules_of_kind(kind) if len(text) <= 2 * LONGEST_END else _with_marks(kind)
+
+
+def _with_marks(kind: str) -> list[Signature]:
+    """The signatures of which lines of a ``kind`` may hold a mark."""
+    marked = {at for mark, places in _places_of_marks().items() if mark in kind for at in places}
+    return [rule for at, rule in enumerate(signatures()) if at in marked or (rule.find and rule.blurred.may_fit(kind))]
+
+
+@cache
+def _places_of_marks() -> dict[str, list[int]]:
+    """The kind of each mark, and the places of its signatures."""
+    places: dict[str, list[int]] = {}
+    for at, signature in enumerate(signatures()):
+        for mark in signature.marks:
+            places.setdefault(kind_of(mark), []).append(at)
+    return places
+
+
+@lru_cache(MOST_KINDS)
+def _rules_of_kind(kind: str) -> tuple[Signature, ...]:
+    """The signatures that may fit lines of a ``kind``; none where a line of it is no hit whatever its digits are."""
+    blurred = [(rule.blurred, rule) for rule in _with_marks(kind)]
+    parts = {kind, *(part.text for part in _parts(kind, [blur for blur, _ in blurred]))}
+    opened = [one for part in parts if (one := _open(part)) is not None]
+    texts = {text for one in opened for text in (one.line.bare, one.message, *one.message.split(r"\n"))}
+    rules = tuple(rule for blur, rule in blurred if any(map(blur.search, texts)))
+    if any(rule.blurred is not rule for rule in rules):
+        return rules
+    return rules if any(_read_part(rules, part) is not None for part in parts) else ()
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a line between bars, and where it begins."""
+
+    text: str
+    start: int
+    after_bar: bool
+
+
+def _parts(whole: str, rules: Collection[Signature]) -> Iterator[_Part]:
+    """The parts of a line, before, between and after bars, that hold a mark of ``rules``."""
     ends = list(BAR_END.finditer(whole))
-    if not ends:
-        return _read_part(source, number, whole)
-    marks = [mark for mark in _marks() if mark in whole]
     starts = [0, *(end.end() for end in ends)]
-    parts = [whole[start:end] for start, end in zip(starts, [*starts[1:], len(whole)], strict=True)]
-    marked = ((at, part) for at, part in enumerate(parts) if any(m in part for m in marks) or _found().search(part))
-    read = ((at, _read_part(source, number, part)) for at, part in marked)
-    at, hit = next(((at, hit) for at, hit in read if hit is not None), (0, None))
-    if hit is None:
-        return None
+    for at, (start, end) in enumerate(zip(starts, [*starts[1:], len(whole)], strict=True)):
+        text = whole[start:end]
+        if any(rule.may_fit(text) for rule in rules):
+            yield _Part(text, start, _is_last(ends, at))
+
+
+def _with_bars(hit: Hit, whole: str, part: _Part) -> Hit:
+    """What a ``part`` of a line says, with the rank, the host and the clock that are before it."""
     before = read_prefixes(_ends_of(whole))
     return replace(
         hit,
-        rank=_first_number(hit.rank, rank_before(whole, starts[at]), before.rank),
+        rank=_first_number(hit.rank, rank_before(whole, part.start), before.rank),
         local_rank=_first_number(hit.local_rank, before.local_rank),
         host=hit.host or before.host,
         clock=hit.clock if hit.clock is not None else clock_of(_ends_of(whole)),
-        after_bar=_is_last(ends, at),
+        after_bar=part.after_bar,
     )
 
 
@@ -339,36 +416,45 @@ def _is_last(ends: Sequence[regex.Match[str]], at: int) -> bool:
     return bool(before) and all(count == before[-1] for count in after)
 
 
-def _read_part(source: str, number: int, whole: str) -> Hit | None:
+@dataclass(frozen=True)
+class _Opened:
+    """The text of a part of a line, what its prefixes say, and its message."""
+
+    text: str
+    line: Line
+    message: str
+
+
+def _open(whole: str) -> _Opened | None:
+    """The message of a part of a line; None where it is code, or a warning of Python."""
     text = _ends_of(whole)
     line = read_prefixes(text)
     if _PROSE.match(line.bare) or _WARNED.search(text):
         return None
     listed = _LISTED.search(line.bare)
-    message = listed["what"] if listed else line.bare
-    found = _first(message)
+    return _Opened(text, line, listed["what"] if listed else line.bare)
+
+
+def _read_part(rules: Sequence[Signature], whole: str) -> Hit | None:
+    opened = _open(whole)
+    if opened is None:
+        return None
+    found = _first(rules, opened.message)
     if found and found[0].role == "advice":
         # A record of an error may hold all its lines in one, the advice of the library with them.
-        parts = map(_first, message.split(r"\n"))
+        parts = (_first(rules, part) for part in opened.message.split(r"\n"))
         found = next((part for part in parts if part and part[0].role != "advice"), None)
-    if found is None or (found[0].role == "error" and _MILD.search(text)):
+    if found is None or (found[0].role == "error" and _MILD.search(opened.text)):
         return None
-    return _hit(source, number, text, line, found, message)
+    return _hit(opened, *found)
 
 
-def _first(text: str) -> tuple[Signature, regex.Match[str]] | None:
-    for signature in signatures():
-        if (not signature.marks or any(mark in text for mark in signature.marks)) and (
-            match := signature.compiled.search(text)
-        ):
-            return signature, match
-    return None
+def _first(rules: Iterable[Signature], text: str) -> tuple[Signature, regex.Match[str]] | None:
+    return next(((rule, match) for rule in rules if (match := rule.search(text))), None)
 
 
-def _hit(
-    source: str, number: int, text: str, line: Line, found: tuple[Signature, regex.Match[str]], message: str
-) -> Hit:
-    signature, match = found
+def _hit(opened: _Opened, signature: Signature, match: regex.Match[str]) -> Hit:
+    text, line, message = opened.text, opened.line, opened.message
     groups = {name: value for name, value in match.groupdict().items() if value is not None}
     code = exit_code(groups.get("code"), groups.get("sig"))
     # A logger puts its rank anywhere before what it says.
@@ -376,8 +462,8 @@ def _hit(
     own, process = _OWN_RANK.search(message), _RAISED_AT.search(message)
     rank = groups.get("rank") or groups.get("task") or (own["rank"] if own and len(own["rank"]) < NO_RANK else None)
     return Hit(
-        source,
-        number,
+        "",
+        0,
         quoted(text if signature.role != "context" else message, match[0]),
         meaning_of(signature, code, _message_of(message, match)),
         rank=_first_number(torn, line.rank, rank),
@@ -385,9 +471,7 @@ def _hit(
         host=groups.get("host") or (process["host"] if process else line.host),
         code=code,
         clock=clock_of(text),
-        absent=tuple(
-            int(number) for number in regex.findall(r"\d+", groups.get("absent", "")) if len(number) < NO_RANK
-        ),
+        absent=tuple(int(rank) for rank in _RANKS.findall(groups.get("absent", "")) if len(rank) < NO_RANK),
         fields={name: value for name, value in groups.items() if name not in _ATTRIBUTES}
         | ({PROCESS: _process(process)} if process else {}),
     )
@@ -579,9 +663,9 @@ def _code_in(text: str) -> str:
 
 @cache
 def _marks() -> tuple[str, ...]:
-    """Every mark; one that holds another one adds nothing."""
-    marks = dict.fromkeys(mark for signature in signatures() if signature.role != "advice" for mark in signature.marks)
-    return tuple(mark for mark in marks if not any(other != mark and other in mark for other in marks))
+    """Every mark, also one that holds another one: to look for all takes no longer than to drop these."""
+    known = (signature for signature in signatures() if signature.role != "advice")
+    return tuple(dict.fromkeys(mark for signature in known for mark in signature.marks))
 
 
 @cache
@@ -597,9 +681,3 @@ def _any_mark() -> tuple[str, str]:
     """Patterns for polars that find every line with a mark: literals alone are found 50 times as fast."""
     literals = (regex.escape(mark, special_only=True) for mark in _marks())
     return "|".join(literals), "|".join(signature.find for signature in signatures() if signature.find)
-
-
-@cache
-def _found() -> regex.Pattern[str]:
-    """What finds the lines of signatures without marks."""
-    return regex.compile("|".join(signature.find for signature in signatures() if signature.find))

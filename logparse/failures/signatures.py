@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,9 @@ from typing import Any
 import regex
 
 from logparse.failures.general import general_words, words_for
+from logparse.failures.kinds import blurred, kind_of, names_digit
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
 JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
@@ -59,6 +61,22 @@ class Signature:
     def compiled(self) -> regex.Pattern[str]:
         """The pattern, or any of the marks."""
         return regex.compile(self.pattern or "|".join(map(regex.escape, self.marks)))
+
+    @cached_property
+    def blurred(self) -> Signature:
+        """What fits the kind of each line that this signature fits; itself where it names no digit."""
+        pattern, find = blurred(self.pattern), blurred(self.find)
+        if (pattern, find) == (self.pattern, self.find) and not names_digit("".join(self.marks)):
+            return self
+        return replace(self, marks=tuple(map(kind_of, self.marks)), pattern=pattern, find=find)
+
+    def may_fit(self, text: str) -> bool:
+        """Whether ``text`` holds what each text has that the pattern fits."""
+        return any(mark in text for mark in self.marks) or bool(self.find and regex.search(self.find, text))
+
+    def search(self, text: str) -> regex.Match[str] | None:
+        """What the pattern finds in ``text``."""
+        return self.compiled.search(text) if self.may_fit(text) else None
 
 
 @dataclass(frozen=True)
@@ -171,4 +189,4 @@ def _exit_codes() -> Mapping[str, Mapping[str, str]]:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "signatures.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).parent / "signatures.toml")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import polars as pl
@@ -19,6 +18,8 @@ from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, RankLayout,
 from logparse.failures.suspicions import Suspect, Suspicion, order_suspects
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.ranks import ranks_of_files
+from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass
 
 # Families in which a rank that is not in the cause may be to blame.
 WAITED = frozenset(("collective_timeout", "network", "setup"))
@@ -28,15 +29,15 @@ STOPS_BEFORE = 30.0
 AGAIN, FEWEST_ATTEMPTS = 0.6, 3
 # Files of ranks whose step times are compared, at least, and steps of each.
 _FEWEST_FILES = 3
-_WORLD = regex.compile(
+_WORLD = lazy_regex(
     r"\bworld[_ ]size\b[\"']?(?: \.{2,}|[:=])? *(\d+)|WORLD_SIZE[=:] *(\d+)|[Ss]tarting with (\d+) processes"
     r"|\[rank-\d+/(\d+)\]"
 )
-_PER_NODE = regex.compile(
+_PER_NODE = lazy_regex(
     r"\b(?:nproc[_-]per[_-]node|local[_-]world[_-]size|(?:num_)?(?:gpus|npus|devices)[_-]per[_-]node|LOCAL_WORLD_SIZE)"
     r"\b[\"']?(?: \.{2,}|[:= ]) *(\d+)"
 )
-_STAGES = regex.compile(r"pipeline[_-]model[_-]parallel[_-]size\b[\"']?(?: \.{2,}|[:= ]) *(\d+)")
+_STAGES = lazy_regex(r"pipeline[_-]model[_-]parallel[_-]size\b[\"']?(?: \.{2,}|[:= ]) *(\d+)")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from logparse.light_dataclass import dataclass
 
 # At most so many ranks are suspected.
 MOST_SUSPECTS = 3

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +10,8 @@ import polars as pl
 
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import LINE_COLUMNS, TextBlock
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import read_table
 
 # A row of a Markdown table: it speaks of trainers, none prints it.
 _PROSE = r"^\s*\|.*\|\s*$"
@@ -74,4 +74,4 @@ def _traces(formats: Sequence[LogFormat], beneath: bool) -> Iterator[tuple[str, 
 
 @cache
 def _table() -> dict[str, dict[str, list[str]]]:
-    return tomllib.loads((Path(__file__).parent / "trainers.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).parent / "trainers.toml")

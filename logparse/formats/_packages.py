@@ -7,7 +7,6 @@ searched when a log is read, and not before. One that cannot be used is reported
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from os import PathLike, fspath
@@ -18,6 +17,7 @@ import polars as pl
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.formats._user import read_format
+from logparse.light_dataclass import dataclass
 
 GROUP = "logparse.formats"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import islice
 from operator import or_
@@ -21,6 +20,7 @@ from logparse.findings import warning
 from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
 LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
@@ -78,10 +78,8 @@ class TextBlock:
         A series is searched by the calling thread. A frame would be searched by threads of polars, which take cores
         from the threads that read other blocks.
         """
-        import numpy as np
-
         matches = reduce(or_, (self.texts.str.contains(pattern) for pattern in patterns))
-        return self._rows(self.texts.filter(matches), pl.Series(np.flatnonzero(matches.to_numpy())))
+        return self._rows(self.texts.filter(matches), matches.arg_true().cast(pl.Int64))
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
         """The lines with these ``texts`` at these ``places`` of the block, from 0."""

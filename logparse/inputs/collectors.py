@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-import regex
+from logparse.lazy_regex import lazy_regex
 
 # Lines at the beginning of a text, and bytes of it, in which a record is looked for.
 FIRST_LINES, FIRST_BYTES = 5, 4096
 # Fields that hold the line and its time, and others that collectors and loggers add. Metrics have more fields.
 _LINE, _TIME = ("log", "message", "msg", "textPayload"), ("time", "timestamp", "@timestamp", "ts")
-_KNOWN = regex.compile(
+_KNOWN = lazy_regex(
     "|".join((*_LINE, *_TIME))
     + r"|stream|level|levelname|severity|logger|name|docker|kubernetes|labels|resource|host|hostname"
     r"|source|container_name|container_id|tag|pod|namespace|thread|process|pid|file|filename|lineno"

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePath
+
+from logparse.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ import io
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import Any
 
 from logparse.inputs.stores import HTTP, Store, open_page, open_store, refusal, split_url
 from logparse.language import tr
+from logparse.light_dataclass import dataclass
 
 BUFFER_BYTES = 2**18
 # Connections cut one after the other without a byte between them, and the wait before the next, which doubles.

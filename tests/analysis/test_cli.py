@@ -499,8 +499,15 @@ def test_a_command_is_imported_when_it_is_asked_for(arguments):
 def test_a_table_imports_what_it_needs(folder):
     (loaded,) = loaded_by(["analyze", str(folder / "run.log"), "--hw", "910b"])
     unneeded = HEAVY - {"numpy", "rich"} | {"pydantic", "analysis.charts", "analysis.estimate.job", "analysis.report"}
+    unneeded |= {"analysis.history", "analysis.nightly.policy", "analysis.stats.prediction"}
     assert {"polars", "rich"} <= loaded
     assert not loaded & unneeded
+
+
+def test_diagnose_imports_nothing_that_computes(folder):
+    (loaded,) = loaded_by(["diagnose", str(folder / "run.log")])
+    rooms = {f"analysis.{room}" for room in ("estimate", "flops", "hardware.devices", "identify", "model", "published")}
+    assert not loaded & (HEAVY - {"rich"} | rooms | {"analysis.run.run", "analysis.run.build"})
 
 
 def test_help_in_chinese_imports_no_polars():

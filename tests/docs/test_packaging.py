@@ -1,8 +1,10 @@
 """The wheel holds what the program needs at run time, and every module says what it is for."""
 
 import ast
+import hashlib
 import importlib.metadata
 import itertools
+import json
 import os
 import re
 import shutil
@@ -18,6 +20,7 @@ from helpers import ROOT
 from packaging.requirements import Requirement
 
 import logparse
+from logparse.package_tables import COMPILED
 
 MODULES = sorted(f for package in ("logparse", "analysis") for f in (ROOT / package).rglob("*.py"))
 
@@ -68,6 +71,16 @@ def test_wheel_holds_every_file_of_both_packages(wheel):
         if f.is_file() and "__pycache__" not in f.parts
     }
     assert here == {name for name in wheel.namelist() if ".dist-info/" not in name}
+
+
+def test_wheel_holds_each_table_compiled(wheel, tmp_path):
+    names = [name for name in wheel.namelist() if name.endswith(".toml")]
+    assert len(names) > 10
+    for name in names:
+        compiled = name.removesuffix(".toml") + COMPILED
+        digest, table = wheel.read(compiled).split(b"\n", 1)
+        assert digest.decode() == hashlib.sha256(wheel.read(name)).hexdigest()
+        assert json.loads(table) == tomllib.loads(wheel.read(name).decode())
 
 
 def test_wheel_holds_nothing_else(wheel):

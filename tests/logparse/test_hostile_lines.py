@@ -13,7 +13,7 @@ from logparse.decode.line_template import LONGEST, kind_of
 from logparse.decode.records import find_records
 from logparse.decode.settings import BlockReader, matches, settings_of_block
 from logparse.decode.step_lines import decode_steps
-from logparse.decode.versions import MARKERS, versions_of
+from logparse.decode.versions import MARKERS, SPELLINGS, first_matches
 from logparse.errors import InputError
 from logparse.failures.scan import find_hits
 from logparse.failures.trainers import FileEnds, find_trainer
@@ -105,7 +105,7 @@ def find_all(fmt: LogFormat, size: int) -> None:
 
 def read_settings(fmt: LogFormat, size: int) -> None:
     for sentence in fmt.sentences:
-        list(matches(frame(around(sentence.marker, size)), sentence))
+        list(matches((("run.log", n, text) for n, text in enumerate(around(sentence.marker, size), 1)), sentence))
     for kind in fmt.blocks:
         text = block(kind.marker, *around(kind.marker, size))
         reader = BlockReader([kind])
@@ -129,7 +129,9 @@ def works(text: str) -> dict[str, Callable[[], object]]:
         "label": lambda: _LABEL.findall(text),
         "trainer": lambda: find_trainer(ends, all_formats()),
         "errors": lambda: [find_hits(tail) for tail in ends.tails],
-        "versions": lambda: versions_of(frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)])),
+        "versions": lambda: first_matches(
+            frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)]), SPELLINGS
+        ),
         "kind": lambda: kind_of(text[:LONGEST]),
         "mask": lambda: (mask_setting("a", text), mask_setting(text, "x"), mask_setting("token", text)),
     }

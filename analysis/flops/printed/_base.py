@@ -7,9 +7,9 @@ counts recomputation there is one printed formula for each way of counting it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from analysis.model.shape import ModelShape
+from logparse.light_dataclass import dataclass
 
 Needs = Callable[[ModelShape], tuple[str, ...]]
 Flops = Callable[[ModelShape, int], float | None]

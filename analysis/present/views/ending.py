@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from signal import Signals
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import regex
 
 from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
@@ -18,7 +17,6 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
 from analysis.present.words.forms import ranges, span
 from analysis.run.device_hours import hours_by_ending
-from analysis.run.run import Run
 from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import NOVEL, FailureLine
@@ -26,6 +24,10 @@ from logparse.failures.frames import Frame
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
+from logparse.lazy_regex import lazy_regex
+
+if TYPE_CHECKING:
+    from analysis.run.run import Run
 
 # The longest answer in one line, in columns.
 LONGEST = 100
@@ -36,7 +38,7 @@ MOST_NAMED = 6
 # Causes of earlier attempts that are named.
 MOST_CAUSES = 3
 # The prefix of a rank that both the trainer and the launcher print.
-_REPEATED = regex.compile(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
+_REPEATED = lazy_regex(r"(\[(?:rank|default)\d+\]:)\s*(?:\1\s*)+")
 # Reasons to suspect several ranks at once: a barrier counts them as missing, or another rank names them.
 NOT_JOINED, ALL_ABSENT = "not_joined", "all_absent"
 # Two ranks that wait in different collectives.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from analysis.junit import Case, Outcome, junit_xml
 from analysis.present.findings_json import note_document
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
@@ -13,6 +12,9 @@ from analysis.present.words import sentences_of, word
 from analysis.run.run import Run
 from analysis.run.target_verdicts import Judgement, judge
 from logparse.language import speaking, tr
+
+if TYPE_CHECKING:
+    from analysis.junit import Outcome
 
 # What requirement_files may write.
 FILES = ("junit.xml", "requirements.md")
@@ -87,6 +89,8 @@ def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     results = [(run["name"], judged) for run in runs for judged in run["requirements"]]
     if not results:
         return {}
+    from analysis.junit import Case, junit_xml
+
     cases = [
         Case(
             f"logparse.{name}",

@@ -8,18 +8,19 @@ its finding by name. After a colon comes a form of FORMS, the table in which a c
 from __future__ import annotations
 
 import string
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from importlib.resources import files
-from pathlib import PurePath
-from typing import Any
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from analysis.present.words.forms import FORMS
-from logparse.context.dialects import Framework
 from logparse.findings import WITHOUT, Note, Origin
 from logparse.language import current_language, msg, tr, visible
+from logparse.package_tables import read_table
+
+if TYPE_CHECKING:
+    from logparse.context.dialects import Framework
 
 JOINED = {"spaced": " ", "product": " x ", "semicolon": msg("; "), "alternatives": msg("; or ")}
 
@@ -87,8 +88,7 @@ def fill(table: str, code: str, fields: Mapping[str, Any]) -> str:
 @cache
 def words(language: str) -> dict[str, dict[str, str]]:
     """Every table of words of a language."""
-    text = (files("analysis.present.words") / f"{language}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return read_table(Path(__file__).parent / f"{language}.toml")
 
 
 class _Filler(string.Formatter):

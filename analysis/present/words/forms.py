@@ -8,7 +8,6 @@ from functools import reduce
 from pathlib import PurePath
 from typing import Any
 
-from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.metrics import IMPOSSIBLE
 from analysis.present.numbers import percent, step_time
 from logparse.findings import Note
@@ -95,6 +94,8 @@ def _rate(value: float) -> str:
 
 def _printed_formula(name: str) -> str:
     """A printed formula by its title and its id."""
+    from analysis.flops.printed import PRINTED_FORMULAS
+
     return tr("{title} ({id})", title=tr(PRINTED_FORMULAS[name].title), id=name)
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import tomllib
 from importlib import resources
 
 import pytest
@@ -334,7 +335,7 @@ peaks = [
 
 def test_a_device_is_one_table():
     sheet = ("Google Cloud TPU documentation; talk", "high")
-    *others, device = read_devices(FILE + X9)
+    *others, device = read_devices(tomllib.loads(FILE + X9))
     assert tuple(others) == all_devices()
     assert device == Device(
         name="X9",
@@ -363,23 +364,23 @@ def test_a_name_of_two_devices_is_refused(name, other):
     device = "X9" if other == "x9 oam" else name
     problem = f"{name} names two devices: B300 SXM6 and {device}"
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
-        read_devices(FILE + X9.replace(other, name))
+        read_devices(tomllib.loads(FILE + X9.replace(other, name)))
 
 
 def test_a_table_twice_is_refused():
     with pytest.raises(ValueError, match=r"^X9 names two devices: X9 and X9$"):
-        read_devices(FILE + X9 + X9)
+        read_devices(tomllib.loads(FILE + X9 + X9))
 
 
 def test_a_misspelt_key_of_a_device_is_refused():
     with pytest.raises(ValueError, match=r"^X9 has unknown keys: hmb_gb$"):
-        read_devices(FILE + X9.replace("hbm_gb", "hmb_gb"))
+        read_devices(tomllib.loads(FILE + X9.replace("hbm_gb", "hmb_gb")))
 
 
 @pytest.mark.parametrize("right", ["name", "vendor", "peaks", "source", "confidence", "tpu"])
 def test_a_misspelt_key_that_must_be_there_is_refused(right):
     with pytest.raises(KeyError, match=right):
-        read_devices(FILE + X9.replace(right, right + "s", 1))
+        read_devices(tomllib.loads(FILE + X9.replace(right, right + "s", 1)))
 
 
 # the command

@@ -90,9 +90,7 @@ def test_samples_with_other_numbers_give_the_same_rows(fmt):
     require_equal(*both_ways(lines_of("".join(texts)[:-1]), fmt, cuts=3)[:2])
 
 
-WITHOUT_A_BAR = [
-    fmt for fmt in FORMATS if not regex.search("bar|lightning|openrlhf|levanter|llama-factory|lingua", fmt.name)
-]
+WITHOUT_A_BAR = [fmt for fmt in FORMATS if not regex.search("bar|lightning|openrlhf|levanter|lingua", fmt.name)]
 
 
 def test_a_sample_has_a_template():

@@ -17,7 +17,7 @@ from logparse.decode.fast_path import Templates
 from logparse.decode.merge_formats import may_complete
 from logparse.decode.reader import Contents, read_sources
 from logparse.decode.records import join_records
-from logparse.decode.settings import settings_frame
+from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import StepLines, decode_steps
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat
@@ -51,7 +51,7 @@ def everything(contents: Contents) -> dict[str, object]:
             found.steps.select("source", "line_number", "step").rows(),
             repr(found.steps.rows()),
             time_breakdown,
-            settings_frame(contents.sentences, contents.inside, fmt).rows(),
+            next(settings_frames(contents.sentences, contents.inside, [fmt])).rows(),
         )
     fmt, found = best_of(contents)
     records = join_records(contents.records, found.steps, fmt)
@@ -154,7 +154,7 @@ def test_a_format_that_comes_later_and_has_more_lines_is_read_whole(tmp_path):
     found = {fmt.name: steps.steps for fmt, steps in contents.steps}
     assert (len(found["megatron"]), len(found["mindformers"])) == (1, 40)
     assert found["mindformers"]["logged_samples_per_second_per_device"].to_list() == [0.36029] * 40
-    settings = settings_frame(contents.sentences, contents.inside, find_format("mindformers"))
+    settings = next(settings_frames(contents.sentences, contents.inside, [find_format("mindformers")]))
     assert settings.select("name", "value").rows() == [("world_size", "16")]
 
 

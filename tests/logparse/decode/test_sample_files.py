@@ -14,7 +14,7 @@ from logparse.decode import sample_files as probe
 from logparse.decode.read_run import Amount, ParsedLog, read_run
 from logparse.decode.reader import Contents, read_sources
 from logparse.decode.records import join_records
-from logparse.decode.settings import settings_frame
+from logparse.decode.settings import settings_frames
 from logparse.formats import all_formats, find_format
 from logparse.inputs.sources import Source
 
@@ -62,7 +62,7 @@ def everything(contents: Contents) -> list[object]:
     fmt = find_format("megatron")
     found = next(found for known, found in contents.steps if known is fmt)
     records = join_records(contents.records, found.steps, fmt)
-    printed = settings_frame(contents.sentences, contents.inside, fmt)
+    printed = next(settings_frames(contents.sentences, contents.inside, [fmt]))
     return [
         contents.lines,
         (found.torn, found.labels, found.malformed),

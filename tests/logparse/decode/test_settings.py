@@ -10,7 +10,7 @@ from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
 from logparse.decode.read_run import read_run
 from logparse.decode.reader import Contents, read_sources
-from logparse.decode.settings import LONGEST, settings_frame
+from logparse.decode.settings import LONGEST, settings_frames
 from logparse.formats import find_format
 from logparse.formats._base import LogFormat
 from logparse.inputs.sources import Source
@@ -35,7 +35,7 @@ def read(tmp_path):
 
 def rows(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> list[tuple[str, str, str, str, int]]:
     found = contents(folder, text, fmt, block_bytes)
-    return settings_frame(found.sentences, found.inside, fmt).rows()
+    return next(settings_frames(found.sentences, found.inside, [fmt])).rows()
 
 
 def contents(folder: Path, text: str, fmt: LogFormat, block_bytes: int) -> Contents:

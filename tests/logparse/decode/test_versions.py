@@ -5,7 +5,7 @@ import pytest
 from helpers import megatron_log
 
 from logparse.decode.read_run import read_run
-from logparse.decode.versions import MARKERS, SPELLINGS, versions_of
+from logparse.decode.versions import MARKERS, SPELLINGS, first_matches
 from logparse.findings import Origin
 
 EXPECTED = {
@@ -28,7 +28,7 @@ def lines(*texts: str) -> pl.DataFrame:
 
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=lambda s: f"{s.name}: {s.marker}")
 def test_samples(spelling):
-    found = versions_of(lines("noise", spelling.sample))
+    found = first_matches(lines("noise", spelling.sample), SPELLINGS)
     assert found[spelling.name].value in EXPECTED[spelling.name]
     assert found[spelling.name].origin(several=False) == Origin("log", line=2)
     assert spelling.marker in spelling.sample
@@ -50,13 +50,14 @@ def test_every_name_is_tested():
     ],
 )
 def test_lines_that_tell_no_version(text):
-    assert versions_of(lines(text)) == {}
+    assert first_matches(lines(text), SPELLINGS) == {}
 
 
 def test_the_first_that_knows_one_counts():
     unknown = "**** Git info for Megatron: git_hash=unknown git_branch=unknown ****"
     known = "**** Git info for Megatron: git_hash=6629a33 git_branch=main ****"
-    assert versions_of(lines(unknown, known, known.replace("6", "7")))["megatron_commit"].line_number == 2
+    found = first_matches(lines(unknown, known, known.replace("6", "7")), SPELLINGS)
+    assert found["megatron_commit"].line_number == 2
 
 
 def test_versions_are_read_with_the_log(tmp_path):
