@@ -86,7 +86,8 @@ def test_samples_with_other_numbers_give_the_same_rows(fmt):
         for sample in fmt.samples
         for share in draw.choices((0.0, 0.0, 0.1, 0.3), k=4 * FEW)
     ]
-    require_equal(*both_ways(lines_of("".join(texts)), fmt, cuts=3)[:2])
+    # The last line has no end: a number at its end may have lost digits.
+    require_equal(*both_ways(lines_of("".join(texts)[:-1]), fmt, cuts=3)[:2])
 
 
 WITHOUT_A_BAR = [fmt for fmt in FORMATS if not regex.search("bar|lightning|openrlhf|levanter|lingua", fmt.name)]
