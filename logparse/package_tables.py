@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,12 @@ def read_table(path: Path) -> dict[str, Any]:
             table: dict[str, Any] = json.loads(compiled)
             return table
     return _parse(text)
+
+
+def fields_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a frozen class that ``entry`` of a table holds: lists as tuples, a single ``sample`` as one too."""
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    return fields | {"sample": (fields["sample"],) if isinstance(fields["sample"], str) else fields["sample"]}
 
 
 def compile_table(path: Path) -> None:

@@ -11,7 +11,7 @@ import regex
 
 from logparse.context.corrections import CORRECTIONS
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, FoundTimes, KnownRun, find_times, missing_sizes, unknown_share
+from logparse.context.step_times import TIME, KnownRun, find_times, missing_sizes, unknown_share
 from logparse.decode.read_run import ParsedLog
 from logparse.decode.values import possible
 from logparse.errors import unknown_name, use_one_of
@@ -150,7 +150,7 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
         notes += [why] if why else []
     steps, corrections = _corrected(log, steps.with_columns(step_time_ms=pl.col(TIME)))
     holds = bool(times and times.by_clock) or holds_pauses(log, match)
-    shared = _shares_times(log, times)
+    shared = any(c.belongs_to == "all" for c in log.format.companions) or bool(times and times.shared)
     return Interpretation(framework, steps, (*notes, *corrections), holds, profiling_steps(log), shared)
 
 
@@ -163,18 +163,14 @@ def _corrected(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, list[
     return steps, notes
 
 
-def _shares_times(log: ParsedLog, times: FoundTimes | None) -> bool:
-    return any(c.belongs_to == "all" for c in log.format.companions) or bool(times and times.shared)
-
-
 def _all_dialects(*others: LogFormat) -> tuple[Dialect, ...]:
     """Those of the table, then one for each format that a single framework prints; ``others`` are the user's own."""
     formats = (*all_formats(), *(fmt for fmt in others if fmt not in all_formats()))
-    return (*DIALECTS, *(_dialect_of(fmt, fmt.framework) for fmt in formats if fmt.framework))
-
-
-def _dialect_of(fmt: LogFormat, framework: str) -> Dialect:
-    return Dialect(framework, None, (), (), (fmt.name,), fmt.pauses_inside, fmt.rate_covers)
+    return DIALECTS + tuple(
+        Dialect(fmt.framework, None, (), (), (fmt.name,), fmt.pauses_inside, fmt.rate_covers)
+        for fmt in formats
+        if fmt.framework
+    )
 
 
 def dialect_keys() -> list[str]:

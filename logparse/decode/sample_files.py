@@ -114,7 +114,7 @@ def _part(spots: Spots, search: LineSearch) -> int | None:
     """How many bytes of a file are to be read; None where all."""
     if any(
         _has_rows(contents) or len(contents.sentences) or _prints_settings(block, contents, search)
-        for block, contents in _find(spots.others, search)
+        for block, contents in ((block, find(block, search)) for block in spots.others)
     ):
         return None
     head = find(spots.head, search)
@@ -122,10 +122,6 @@ def _part(spots: Spots, search: LineSearch) -> int | None:
     if _has_rows(head) or settings is None:
         return None
     return len(spots.texts[0]) if settings or len(head.sentences) else 0
-
-
-def _find(blocks: Iterator[TextBlock], search: LineSearch) -> Iterator[tuple[TextBlock, BlockContents]]:
-    return ((block, find(block, search)) for block in blocks)
 
 
 def _has_rows(contents: BlockContents) -> bool:

@@ -241,7 +241,7 @@ def join_blocks(blocks: Sequence[StepBlock], fmt: LogFormat) -> StepLines:
     a_step = pl.col("step").cast(pl.Int64, strict=False).is_not_null()
     whole = pl.all_horizontal(a_step, *(pl.col(name).is_not_null() for name in fmt.required))
     torn = log.rows.select((~whole).sum()).item()
-    labels = _most_first(log.labels)
+    labels = dict(sorted(log.labels.items(), key=lambda count: (-count[1], count[0])))
     broken = log.rows.filter(a_step & ~whole).select("source", "line_number").rows() if torn else ()
     # A filter takes the place of the rows again.
     return StepLines(
@@ -382,10 +382,6 @@ def _of_longest_plan(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _count(pairs: pl.DataFrame) -> Counter[str]:
     return Counter(dict(pairs.group_by("label").len().iter_rows()))
-
-
-def _most_first(labels: Counter[str]) -> dict[str, int]:
-    return dict(sorted(labels.items(), key=lambda count: (-count[1], count[0])))
 
 
 def _unread(labels: dict[str, int], fmt: LogFormat) -> dict[str, int]:

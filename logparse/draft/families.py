@@ -124,7 +124,8 @@ def words_before(text: str, at: int, begin: int = 0) -> str:
 
 def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     first = places[0]
-    if all(_is_of_bar(place) for place in places[:FEWEST]) and len(places) < FEWEST:
+    # The step of a bar with a clock and a loss: no other lines are needed to know it.
+    if len(places) < FEWEST and all(_OF_BAR.match(p.text, p.end) and _LOSS.search(p.text) for p in places):
         return StepFamily(key, places, 0, 0)
     if len(places) < FEWEST or not regex.search(r"\d", first.text[: first.begin] + first.text[first.end :]):
         return None
@@ -137,11 +138,6 @@ def _family(key: str, places: Sequence[Occurrence]) -> StepFamily | None:
     # A step by its word or in a bar may be printed at any time.
     named = plain(key).split()[-1:] in _STEP_KEYS or all(_OF_BAR.match(p.text, p.end) for p in places[:FEWEST])
     return StepFamily(key, places, interval, falls) if named or n >= SAME * grown.total() else None
-
-
-def _is_of_bar(place: Occurrence) -> bool:
-    """Whether it is the step of a bar with a clock and a loss: no other lines are needed to know it."""
-    return bool(_OF_BAR.match(place.text, place.end) and _LOSS.search(place.text))
 
 
 def _likeness(family: StepFamily) -> tuple[float, int]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 import regex
 
 from logparse.failures.frames import Frame
 from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
-from logparse.package_tables import read_table
+from logparse.package_tables import fields_of, read_table
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # The detail with the file of a job's errors.
@@ -66,7 +65,9 @@ def detail_patterns() -> tuple[DetailPattern, ...]:
     """All entries, in the order in which they count."""
     entries = read_table(Path(__file__).parent / "details.toml")["detail"]
     patterns = {entry["code"]: entry["pattern"] for entry in entries if "pattern" in entry}
-    return tuple(_read({"pattern": patterns.get(entry.pop("like", None)), **entry}) for entry in entries)
+    return tuple(
+        DetailPattern(**{"pattern": patterns.get(entry.pop("like", None)), **fields_of(entry)}) for entry in entries
+    )
 
 
 def detail_of(
@@ -149,9 +150,3 @@ def _figure(group: str, value: str) -> str:
 def complete_details() -> frozenset[str]:
     """Codes whose words say the whole next step."""
     return frozenset(entry.code for entry in detail_patterns() if entry.complete)
-
-
-def _read(entry: Mapping[str, Any]) -> DetailPattern:
-    sample = entry["sample"]
-    samples = (sample,) if isinstance(sample, str) else tuple(sample)
-    return DetailPattern(**{**entry, "remedies": tuple(entry["remedies"]), "sample": samples})

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 import regex
 
 from logparse.failures.kinds import MOST_KINDS, blurred, kind_of
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
-from logparse.package_tables import read_table
+from logparse.package_tables import fields_of, read_table
 
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
 _EXCEPTION = lazy_regex(
@@ -61,7 +59,8 @@ class GeneralWords:
 @cache
 def general_words() -> tuple[GeneralWords, ...]:
     """All entries, in the order in which they count."""
-    return tuple(map(_read, read_table(Path(__file__).parent / "general.toml")["general"]))
+    entries = read_table(Path(__file__).parent / "general.toml")["general"]
+    return tuple(GeneralWords(**fields_of(entry)) for entry in entries)
 
 
 def words_for(text: str) -> GeneralWords | None:
@@ -78,8 +77,3 @@ def words_for(text: str) -> GeneralWords | None:
 def _of_kind(kind: str, spoken: str) -> tuple[GeneralWords, ...]:
     """The entries that may fit messages of a kind."""
     return tuple(entry for entry in general_words() if entry.blurred.fits(kind, spoken))
-
-
-def _read(entry: Mapping[str, Any]) -> GeneralWords:
-    sample = entry["sample"]
-    return GeneralWords(**{**entry, "sample": (sample,) if isinstance(sample, str) else tuple(sample)})

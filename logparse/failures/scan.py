@@ -234,7 +234,9 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
             continue
         if (hit := _read_part(rules, whole)) is not None:
             torn[number] = replace(hit, source=block.source, line=number)
-    kept = [hit for hit in hits if hit.line not in torn and not _is_rest(hit, torn)]
+    # The rest of a message that was read whole is none of its own.
+    rests = {(line + 1, hit.meaning.signature) for line, hit in torn.items()}
+    kept = [hit for hit in hits if hit.line not in torn and (hit.line, hit.meaning.signature) not in rests]
     return sorted((*kept, *torn.values()), key=lambda hit: hit.line)
 
 
@@ -256,11 +258,6 @@ def _read_cut(block: TextBlock, number: int) -> Hit | None:
     return next((hit for hit in hits if hit.role in _CAUSES and not hit.meaning.general), None)
 
 
-def _is_rest(hit: Hit, torn: Mapping[int, Hit]) -> bool:
-    """Whether ``hit`` is on the rest of a message that was read whole."""
-    return hit.line - 1 in torn and torn[hit.line - 1].meaning.signature == hit.meaning.signature
-
-
 def _reaches(rules: Sequence[Signature], text: str, rest: int, vague: bool) -> bool:
     """Whether what a signature finds in ``text`` reaches into its last ``rest`` characters from before them.
 
@@ -276,19 +273,19 @@ def _reaches(rules: Sequence[Signature], text: str, rest: int, vague: bool) -> b
 def _with_message(hit: Hit, block: TextBlock) -> Hit:
     """An exception whose message goes on below its line with that; one that carries another as that."""
     at = hit.line - block.first
-    if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(block.texts[at]))):
-        whole = _read(hit.source, hit.line, carried["last"].replace("\\'", "'"))
-        return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
-    if hit.meaning.signature != "python.exception":
-        return _with_rest(hit, block, at) if hit.role == "root" else hit
-    if not _NO_MESSAGE.search(hit.text):
-        return _with_rest(hit, block, at)
-    below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
-    message = next((text for text in below if text), "")
-    whole = _read(hit.source, hit.line, f"{block.texts[at].rstrip()} {message}") if message else None
-    if whole is None or message.startswith(("Traceback", "File ")):
-        return hit
-    return replace(hit, text=whole.text, meaning=whole.meaning)
+    said, is_bare = block.texts[at], hit.meaning.signature == "python.exception"
+    if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(said))):
+        said = carried["last"].replace("\\'", "'")
+    elif is_bare and _NO_MESSAGE.search(hit.text):
+        below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
+        message = next((text for text in below if text), None)
+        if message is None or message.startswith(("Traceback", "File ")):
+            return hit
+        said = f"{said.rstrip()} {message}"
+    else:
+        return _with_rest(hit, block, at) if is_bare or hit.role == "root" else hit
+    whole = _read(hit.source, hit.line, said)
+    return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
 
 
 def _with_rest(hit: Hit, block: TextBlock, at: int) -> Hit:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import regex
 from logparse.failures.general import general_words, words_for
 from logparse.failures.kinds import blurred, kind_of, names_digit
 from logparse.light_dataclass import dataclass
-from logparse.package_tables import read_table
+from logparse.package_tables import fields_of, read_table
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
 JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
@@ -148,7 +148,7 @@ def exit_code(code: str | None, signal: str | None) -> int | None:
 @cache
 def signatures() -> tuple[Signature, ...]:
     """All signatures, in the order in which they count."""
-    return tuple(_read(entry) for entry in _data()["signature"])
+    return tuple(Signature(**fields_of(entry)) for entry in _data()["signature"])
 
 
 @cache
@@ -174,12 +174,6 @@ def remedies() -> tuple[str, ...]:
     return tuple(
         dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES, NEVER_FINITE, DATA_CODE))
     )
-
-
-def _read(entry: Mapping[str, Any]) -> Signature:
-    sample: str | Sequence[str] = entry["sample"]
-    samples = (sample,) if isinstance(sample, str) else tuple(sample)
-    return Signature(**{**entry, "marks": tuple(entry.get("marks", ())), "sample": samples})
 
 
 def _exit_codes() -> Mapping[str, Mapping[str, str]]:

@@ -82,7 +82,7 @@ def find_suspects(
     waited = 0
     if family in WAITED:
         seen = _ranks_seen(facts.ends, hits)
-        found += find_absent(hits, _world_size(facts.ends), seen)
+        found += find_absent(hits, _setting(facts.ends, _WORLD), seen)
         found += _stopped_first(facts.ends, progress)
         waited = len(seen)
     if family:
@@ -166,10 +166,6 @@ def _ranks_seen(ends: FileEnds, hits: Sequence[Hit]) -> set[int]:
     blocks = chain.from_iterable(block.lines["text"] for block in (*ends.heads, *ends.tails))
     prefixed = {read_prefixes(text).rank for text in blocks if text[:1] in "[0123456789"}
     return {rank for rank in prefixed | {hit.rank for hit in hits} if rank is not None and rank < 10**6}
-
-
-def _world_size(ends: FileEnds) -> int | None:
-    return _setting(ends, _WORLD)
 
 
 def _layout(ends: FileEnds) -> RankLayout:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -105,14 +106,6 @@ def _text(path: str, name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(path, tr("{name} is {value!r}, not a string", name=name, value=value))
     return value
-
-
-def _covers(path: str, name: str, value: Any) -> str:
-    return _one_of(COVERS, path, name, value)
-
-
-def _data(path: str, name: str, value: Any) -> str:
-    return _one_of(DATA, path, name, value)
 
 
 def _one_of(known: tuple[str, ...], path: str, name: str, value: Any) -> str:
@@ -204,7 +197,7 @@ _WORDS: Mapping[str, _Reader] = {
 }
 _CHOICES: Mapping[str, _Reader] = {
     **dict.fromkeys(FLAGS, _flag),
-    "rate_covers": _covers,
-    "trains_on": _data,
+    "rate_covers": partial(_one_of, COVERS),
+    "trains_on": partial(_one_of, DATA),
     "pair_lines": _pair_lines,
 }
