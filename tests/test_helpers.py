@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from helpers import megatron_log, run_logparse, run_process
+from helpers import megatron_log, run_logparse, run_process, sweep_after
 
 from analysis import cli
 from logparse.language import current_language
@@ -21,17 +21,20 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "env"),
-    [
-        (["analyze", "run.log", "--hw", "910b"], {}),
-        (["analyze", "-", "--json"], {}),
-        (["analyze", os.fsdecode(b"caf\xe9.log"), "--quiet"], {}),
-        (["analyze", "run.log", "-o", "out", "--no-charts", "--force"], {"LANG": "zh_CN.UTF-8"}),
-        (["analyze", "gone.log", "--lang", "zh"], {}),
-        (["analyze", "--no-such-flag"], {}),
-        (["analyze", "--help"], {"COLUMNS": "60"}),
-        (["models"], {"FORCE_COLOR": "1", "TERM": "xterm-256color"}),
-        ([], {}),
-    ],
+    sweep_after(
+        5,
+        [
+            (["analyze", "-", "--json"], {}),
+            (["analyze", os.fsdecode(b"caf\xe9.log"), "--quiet"], {}),
+            (["analyze", "run.log", "-o", "out", "--no-charts", "--force"], {"LANG": "zh_CN.UTF-8"}),
+            (["analyze", "--no-such-flag"], {}),
+            (["analyze", "--help"], {"COLUMNS": "60"}),
+            (["analyze", "run.log", "--hw", "910b"], {}),
+            (["analyze", "gone.log", "--lang", "zh"], {}),
+            (["models"], {"FORCE_COLOR": "1", "TERM": "xterm-256color"}),
+            ([], {}),
+        ],
+    ),
     ids=lambda value: " ".join(value).encode("ascii", "replace").decode(),
 )
 def test_a_process_of_its_own_says_the_same(folder, arguments, env):
