@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from releases import record, write_run
 from analysis.history.folder import DEAD_SECONDS, Folder
 from analysis.history.storage import open_storage
 from analysis.history.store import History
+from logparse.light_dataclass import dataclass
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
