@@ -2,7 +2,6 @@
 
 import os
 import time
-from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from releases import record, write_run
 from analysis.history.folder import DEAD_SECONDS, Folder
 from analysis.history.storage import open_storage
 from analysis.history.store import History
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
