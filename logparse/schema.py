@@ -111,7 +111,7 @@ DECODED_COLUMNS = (
 _PLACE = tuple(c for c in DECODED_COLUMNS if c.name in ("run", "source", "line_number"))
 _CLOCK = Column("timestamp", TIME, "", "clock on the line, zone unknown")
 
-# Lines that report what the job does besides steps. ``kind`` is one of EVENT_KINDS.
+# Lines that report what the job does besides steps. ``kind`` is an EventKind.
 EVENT_COLUMNS = (
     *_PLACE,
     _CLOCK,
@@ -120,7 +120,7 @@ EVENT_COLUMNS = (
     Column("seconds", FLOAT, "s", "duration the line prints"),
 )
 
-EVENT_KINDS = (
+EventKind = Literal[
     "log begins",
     "process starts",
     "training starts",
@@ -129,7 +129,7 @@ EVENT_KINDS = (
     "save ends",
     "training ends",
     "process exits",
-)
+]
 
 # Events before the first step of a process.
 BEGINNINGS = ("process starts", "training starts", "checkpoint loaded")

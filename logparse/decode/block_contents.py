@@ -13,14 +13,13 @@ from typing import TypeVar
 import polars as pl
 import regex
 
-from logparse.decode.device_names import DEVICE_SPELLINGS
 from logparse.decode.fast_path import Templates
 from logparse.decode.records import Found, find_records
 from logparse.decode.settings import matches
 from logparse.decode.slow_patterns import stopped_by_name
 from logparse.decode.step_lines import StepBlock, decode_block
 from logparse.decode.values import holds, there
-from logparse.decode.versions import MARKERS
+from logparse.decode.versions import DEVICE_SPELLINGS, MARKERS
 from logparse.failures.scan import Hit
 from logparse.formats._base import Block, LogFormat
 from logparse.light_dataclass import dataclass

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
-from logparse.decode.device_names import DEVICE_SPELLINGS
 from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
@@ -20,7 +19,7 @@ from logparse.decode.sample_files import SPOT_BYTES
 from logparse.decode.settings import settings_frames
 from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.values import collected
-from logparse.decode.versions import SPELLINGS, Version, first_matches
+from logparse.decode.versions import DEVICE_SPELLINGS, SPELLINGS, Version, first_matches
 from logparse.decode.yearless_clock import RunClock, clock_of_steps
 from logparse.errors import InputError, NoStepLineError
 from logparse.failures.ending import Ending, notes_of

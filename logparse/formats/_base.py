@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from logparse.light_dataclass import dataclass, field
+from logparse.schema import EventKind
 
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.
 # Takes in any comma; ``steps`` judges whether it parts thousands.
@@ -139,6 +140,16 @@ class Record:
     def key(self) -> tuple[str, ...]:
         """Its identity among the records of all formats."""
         return (self.frame, self.marker, self.pattern)
+
+
+def event(kind: EventKind, marker: str, pattern: str) -> Record:
+    """A line that says what the job does besides steps."""
+    return Record("events", marker, pattern, fixed={"kind": kind})
+
+
+def evaluation(marker: str, pattern: str, dataset: str = "") -> Record:
+    """A line with the result of an evaluation, of ``dataset`` where the line does not name it."""
+    return Record("evaluations", marker, pattern, fixed={"dataset": dataset} if dataset else {})
 
 
 @dataclass(frozen=True)

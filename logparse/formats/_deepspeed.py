@@ -1,6 +1,6 @@
 """What both DeepSpeed engines print about the run: the dump of its configuration, timers, checkpoints, profiles."""
 
-from logparse.formats._base import Block, Choice, Companion, Name, Record, SettingSentence
+from logparse.formats._base import Block, Choice, Companion, Name, Record, SettingSentence, evaluation, event
 
 _VALUE = r"(?:\.+ )?\s?"
 
@@ -21,29 +21,12 @@ RECORDS = (
     Record("timers", "time (ms) |", r"\| (?P<name>[a-z][\w/ -]*): (?P<max_ms>[\d.]+)", every=True),
     *(_latency(unit, scale) for unit, scale in (("us", 1e-3), ("ms", 1.0), ("s", 1e3))),
     # The launcher's, on the host that starts the job.
-    Record(
-        "events",
-        " exits successfully",
-        r"\[launch\.py:\d+:main\] Process \d+ exits successfully",
-        fixed={"kind": "process exits"},
-    ),
-    Record(
-        "events",
-        "[Torch] Checkpoint",
-        r"\[Torch\] Checkpoint global_step(?P<step>\d+) is about to be saved",
-        fixed={"kind": "save starts"},
-    ),
-    Record(
-        "events",
-        "[Torch] Checkpoint",
-        r"\[Torch\] Checkpoint global_step(?P<step>\d+) is ready now",
-        fixed={"kind": "save ends"},
-    ),
+    event("process exits", " exits successfully", r"\[launch\.py:\d+:main\] Process \d+ exits successfully"),
+    event("save starts", "[Torch] Checkpoint", r"\[Torch\] Checkpoint global_step(?P<step>\d+) is about to be saved"),
+    event("save ends", "[Torch] Checkpoint", r"\[Torch\] Checkpoint global_step(?P<step>\d+) is ready now"),
     # DeepSpeed-Chat, before the first epoch and after each: of its first two steps, SFT and the reward model.
-    Record(
-        "evaluations", "***** Evaluating ", r"\*{5} Evaluating (?:perplexity|reward), Epoch ", fixed={"dataset": "eval"}
-    ),
-    Record("events", "DeepSpeed info: version", r"DeepSpeed info: version=", fixed={"kind": "process starts"}),
+    evaluation("***** Evaluating ", r"\*{5} Evaluating (?:perplexity|reward), Epoch ", "eval"),
+    event("process starts", "DeepSpeed info: version", r"DeepSpeed info: version="),
 )
 
 # Of the step that follows, where the trainer prints none of it. Only rank 0 prints it.

@@ -1,6 +1,6 @@
 """What both MindFormers trainers (graph mode and PyNative) print about the run's settings."""
 
-from logparse.formats._base import Block, Choice, Name, Record, SettingSentence
+from logparse.formats._base import Block, Choice, Name, SettingSentence, event
 
 _PARALLEL = "initial parallel_config from dict"
 _RECOMPUTE = "initial recompute_config from dict"
@@ -51,23 +51,15 @@ BLOCKS = (
 )
 
 RECORDS = (
-    Record("events", "Now Running Task is", r"Now Running Task is", fixed={"kind": "process starts"}),
-    Record("events", "Starting Training Model", r"\.Starting Training Model", fixed={"kind": "training starts"}),
-    Record("events", "Start training loop", r"Start training loop", fixed={"kind": "training starts"}),
-    Record(
-        "events",
-        "Start load resume context",
-        r"load resume context from checkpoint",
-        fixed={"kind": "checkpoint loaded"},
+    event("process starts", "Now Running Task is", r"Now Running Task is"),
+    event("training starts", "Starting Training Model", r"\.Starting Training Model"),
+    event("training starts", "Start training loop", r"Start training loop"),
+    event("checkpoint loaded", "Start load resume context", r"load resume context from checkpoint"),
+    event("save starts", "Saving ckpt", r"\.Saving ckpt\."),
+    event(
+        "save ends", "Finish saving ckpt", r"Finish saving ckpt of epoch \d+ step \d+ using (?P<seconds>[\d.]+) seconds"
     ),
-    Record("events", "Saving ckpt", r"\.Saving ckpt\.", fixed={"kind": "save starts"}),
-    Record(
-        "events",
-        "Finish saving ckpt",
-        r"Finish saving ckpt of epoch \d+ step \d+ using (?P<seconds>[\d.]+) seconds",
-        fixed={"kind": "save ends"},
-    ),
-    Record("events", "Training Over!", r"Training Over!", fixed={"kind": "training ends"}),
+    event("training ends", "Training Over!", r"Training Over!"),
 )
 
 SENTENCES = (

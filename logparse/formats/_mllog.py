@@ -3,7 +3,7 @@
 Every line has a clock of its own. The benchmark names the model; a submitter may print the system as ``:::SYSJSON``.
 """
 
-from logparse.formats._base import Choice, Companion, Name, Record, SettingSentence
+from logparse.formats._base import Choice, Companion, Name, SettingSentence, evaluation, event
 
 STAMP = r'"time_ms": (?P<timestamp>[0-9]+),.*'
 # The head of lines that report steps.
@@ -27,23 +27,20 @@ BATCH = of_file("global_batch_size", "global_batch_size")
 
 RECORDS = (
     # From here to run_start the job compiles and warms up. Source: the rules of MLPerf Training.
-    Record("events", '"key": "init_start"', STAMP + '"key": "init_start"', fixed={"kind": "process starts"}),
-    Record("events", '"key": "run_start"', STAMP + '"key": "run_start"', fixed={"kind": "training starts"}),
-    Record(
-        "events",
+    event("process starts", '"key": "init_start"', STAMP + '"key": "init_start"'),
+    event("training starts", '"key": "run_start"', STAMP + '"key": "run_start"'),
+    event(
+        "training starts",
         '"key": "block_start"',
         STAMP + r'"key": "block_start".*"(?:samples_count|first_epoch_num|step)": (?P<step>0)\b',
-        fixed={"kind": "training starts"},
     ),
     # A run that misses the target quality ends as aborted.
-    Record("events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"success"', fixed={"kind": "training ends"}),
-    Record("events", '"key": "run_stop"', STAMP + '"key": "run_stop".*"aborted"', fixed={"kind": "process exits"}),
+    event("training ends", '"key": "run_stop"', STAMP + '"key": "run_stop".*"success"'),
+    event("process exits", '"key": "run_stop"', STAMP + '"key": "run_stop".*"aborted"'),
 )
 # What is called accuracy is the loss of a language model; that of another benchmark may be a share.
-EVALUATED = Record("evaluations", '"key": "eval_stop"', STAMP + '"key": "eval_stop"')
-EVAL_LOSS = Record(
-    "evaluations", '"key": "eval_accuracy"', STAMP + r'"key": "eval_accuracy", "value": (?P<loss>[0-9.e+-]+)'
-)
+EVALUATED = evaluation('"key": "eval_stop"', STAMP + '"key": "eval_stop"')
+EVAL_LOSS = evaluation('"key": "eval_accuracy"', STAMP + r'"key": "eval_accuracy", "value": (?P<loss>[0-9.e+-]+)')
 
 SENTENCES = (
     _point("max_sequence_length"),

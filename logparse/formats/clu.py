@@ -7,7 +7,7 @@ Source: google/CommonLoopUtils 2026-01, clu/metric_writers/logging_writer.py; go
 MetricsManager.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample, evaluation
 
 FORMAT = LogFormat(
     name="clu",
@@ -36,8 +36,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r".*",),
     required=("step", "logged_steps_per_second"),
     records=(
-        Record(
-            "evaluations",
+        evaluation(
             "] collection=training_eval/",
             rf"\] \[(?P<step>\d+)\] collection=training_eval/(?P<dataset>\S+) (?:.*, )?loss=(?P<loss>{NUMBER})",
         ),

@@ -4,7 +4,7 @@ The line has neither step nor time: lines are counted, and the stamps of the log
 between two updates. ``rich`` prints the stamp (month, day, year) before the first of several lines.
 """
 
-from logparse.formats._base import Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import Companion, LogFormat, Name, Reading, Sample, SettingSentence, event
 
 MIB = float(2**20)
 _STAMP = r"^\[(?P<timestamp>\d\d/\d\d/\d\d \d\d:\d\d:\d\d)\] INFO +colossalai - "
@@ -26,8 +26,8 @@ FORMAT = LogFormat(
         Companion("Total optimization steps", r"Total optimization steps = (?P<train_steps>\d+)", belongs_to="file"),
     ),
     records=(
-        Record("events", "***** Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
-        Record("events", "Saving model checkpoint to", r"Saving model checkpoint to", fixed={"kind": "save starts"}),
+        event("training starts", "***** Running training", r"\*\*\*\*\* Running training"),
+        event("save starts", "Saving model checkpoint to", r"Saving model checkpoint to"),
     ),
     # A sentence is broken where the line is full.
     sentences=(

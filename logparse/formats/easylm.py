@@ -6,7 +6,7 @@ gives it, with saves and evaluations between two lines.
 Source: young-geng/EasyLM, EasyLM/models/llama/llama_train.py.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Record, Sample
+from logparse.formats._base import NUMBER, Companion, LogFormat, Sample, event
 
 # ``array(2.31, dtype=float32)`` where the values were fetched from the devices, as in all versions since 2022.
 _VALUES = {
@@ -44,7 +44,7 @@ FORMAT = LogFormat(
             "it/s]", r"^[\s\r]*\d+% \d+/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<", belongs_to="behind"
         ),
     ),
-    records=(Record("events", "<00:00, ", r"\b100% \d+/\d+ \[[\d:]+<00:00,", fixed={"kind": "training ends"}),),
+    records=(event("training ends", "<00:00, ", r"\b100% \d+/\d+ \[[\d:]+<00:00,"),),
     samples=(
         Sample(
             "{'accuracy': Array(0.125, dtype=float32),\n"

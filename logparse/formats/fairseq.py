@@ -6,7 +6,7 @@ seconds give the time, which includes saves and validation in between. ``bsz`` i
 known where all are filled up (``sample_break_mode`` none).
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Sample, SettingSentence, evaluation, event
 
 # The line with the whole configuration, as a Namespace or a dict.
 _CONFIG = "distributed_world_size"
@@ -31,19 +31,13 @@ LABELS = {
 # What a criterion logs, each with names of its own: nll_loss, ppl, overflow_expert, gnorm of a layer.
 OTHERS = (r".*",)
 RECORDS = (
-    Record(
-        "events",
-        "Preparing to save ",
-        r"Preparing to save checkpoint for epoch \d+ @ (?P<step>\d+) updates",
-        fixed={"kind": "save starts"},
-    ),
-    Record(
-        "events",
+    event("save starts", "Preparing to save ", r"Preparing to save checkpoint for epoch \d+ @ (?P<step>\d+) updates"),
+    event(
+        "save ends",
         " (writing took ",
         r"[Ss]aved checkpoint .* @ (?P<step>\d+) updates.*\(writing took (?P<seconds>[\d.]+) seconds",
-        fixed={"kind": "save ends"},
     ),
-    Record("events", "done training in ", r"\| done training in ", fixed={"kind": "training ends"}),
+    event("training ends", "done training in ", r"\| done training in "),
 )
 SENTENCES = (
     _setting("distributed_world_size", r"\d+"),
@@ -78,11 +72,7 @@ FORMAT = LogFormat(
     required=("step",),
     records=(
         *RECORDS,
-        Record(
-            "evaluations",
-            "| valid on ",
-            rf"\| valid on '(?P<dataset>[^']+)' subset \| loss (?P<loss>{NUMBER}) ",
-        ),
+        evaluation("| valid on ", rf"\| valid on '(?P<dataset>[^']+)' subset \| loss (?P<loss>{NUMBER}) "),
     ),
     sentences=SENTENCES,
     names=NAMES,

@@ -3,7 +3,7 @@
 The same values as in ``fairseq``, each a string of six digits at most.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Record, Sample
+from logparse.formats._base import NUMBER, LogFormat, Sample, evaluation
 from logparse.formats.fairseq import CHOICES, LABELS, NAMES, OTHERS, RECORDS, SENTENCES
 
 FORMAT = LogFormat(
@@ -20,10 +20,8 @@ FORMAT = LogFormat(
     required=("step",),
     records=(
         *RECORDS,
-        Record(
-            "evaluations",
-            ' | {"epoch": ',
-            rf'\| (?P<dataset>valid[^| ]*) \| \{{"epoch": \d+, "[^"]*_loss": "(?P<loss>{NUMBER})"',
+        evaluation(
+            ' | {"epoch": ', rf'\| (?P<dataset>valid[^| ]*) \| \{{"epoch": \d+, "[^"]*_loss": "(?P<loss>{NUMBER})"'
         ),
     ),
     sentences=SENTENCES,

@@ -19,6 +19,7 @@ from logparse.formats._base import (
     Record,
     Sample,
     SettingSentence,
+    event,
 )
 
 # The configuration of the run, on one line. ``tp_size`` is of the speculator's base model only.
@@ -67,7 +68,7 @@ FORMAT = LogFormat(
             fixed={"name": "save-checkpoint"},
             scale=1000,
         ),
-        Record("events", "start_step = ", r"^start_step = (?P<step>\d+)", fixed={"kind": "checkpoint loaded"}),
+        event("checkpoint loaded", "start_step = ", r"^start_step = (?P<step>\d+)"),
     ),
     sentences=tuple(
         SettingSentence("config", _CONFIG, rf"^(?>.*?{_CONFIG} ).*\b{name}='?(?P<{name}>[^',)]+)") for name in _SETTINGS

@@ -5,7 +5,19 @@ number as a string. It has neither step nor time. The bar drawn after it has the
 epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+    evaluation,
+    event,
+)
 from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._hf_arguments import (
     HF_ARGUMENT_CHOICES,
@@ -99,24 +111,18 @@ FORMAT = LogFormat(
         Companion("<?, ?it/s", r"(?:^|\r) *0%\|[^|]*\| *0/(?P<train_steps>[1-9]\d*) \[", belongs_to="file"),
     ),
     records=(
-        Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
-        Record(
-            "events",
+        event("training starts", "Running training", r"\*\*\*\*\* Running training"),
+        event(
+            "checkpoint loaded",
             "Continuing training from global step",
             r"Continuing training from global step (?P<step>\d+)",
-            fixed={"kind": "checkpoint loaded"},
         ),
-        Record("events", "Training completed", r"Training completed\.", fixed={"kind": "training ends"}),
-        Record(
-            "events",
-            "Saving model checkpoint to",
-            r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)",
-            fixed={"kind": "save starts"},
-        ),
-        Record("evaluations", "'eval_loss'", rf"'eval_loss': '?(?P<loss>{NUMBER})", fixed={"dataset": "eval"}),
+        event("training ends", "Training completed", r"Training completed\."),
+        event("save starts", "Saving model checkpoint to", r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)"),
+        evaluation("'eval_loss'", rf"'eval_loss': '?(?P<loss>{NUMBER})", "eval"),
         Record("timers", "'eval_runtime'", rf"'(?P<name>eval_runtime)': '?(?P<max_ms>{NUMBER})", scale=1000),
         # Without a loss, where only metrics are computed.
-        Record("evaluations", "{'eval_runtime'", r"\{'eval_runtime': ", fixed={"dataset": "eval"}),
+        evaluation("{'eval_runtime'", r"\{'eval_runtime': ", "eval"),
     ),
     sentences=(
         *SUMMARY,

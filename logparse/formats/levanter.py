@@ -5,7 +5,7 @@ steps on the step is rounded to three digits and a ``k``: such a line has no exa
 note says why. Saves are printed with their exact step.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Sample, SettingSentence, event
 
 FORMAT = LogFormat(
     name="levanter",
@@ -24,18 +24,8 @@ FORMAT = LogFormat(
     required=("step",),
     redrawn=True,
     records=(
-        Record(
-            "events",
-            "checkpoint at step ",
-            r"Saving (?:temporary )?checkpoint at step (?P<step>\d+)\.\s*$",
-            fixed={"kind": "save starts"},
-        ),
-        Record(
-            "events",
-            "Saved checkpoint to ",
-            r"Saved checkpoint to .* for step (?P<step>\d+)",
-            fixed={"kind": "save ends"},
-        ),
+        event("save starts", "checkpoint at step ", r"Saving (?:temporary )?checkpoint at step (?P<step>\d+)\.\s*$"),
+        event("save ends", "Saved checkpoint to ", r"Saved checkpoint to .* for step (?P<step>\d+)"),
     ),
     sentences=(SettingSentence("bar", "kit/", r"Progress on:train (?P<rounded_step>[\d.]+k)it/", last=True),),
     names=(Name("rounded_step", "bar:rounded_step"),),

@@ -6,7 +6,7 @@ and gives the time, or its moving mean where the clock gives none.
 Source: meta-llama/llama-recipes, src/llama_cookbook/utils/train_utils.py.
 """
 
-from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Record, Sample
+from logparse.formats._base import BAR_RATE, NUMBER, LogFormat, Sample, evaluation
 from logparse.formats._peft import PEFT_CHOICES, PEFT_NAMES, PEFT_SENTENCES
 
 FORMAT = LogFormat(
@@ -28,11 +28,7 @@ FORMAT = LogFormat(
     sentences=PEFT_SENTENCES,
     names=PEFT_NAMES,
     choices=PEFT_CHOICES,
-    records=(
-        Record(
-            "evaluations", "eval_epoch_loss=", rf"eval_epoch_loss=tensor\((?P<loss>{NUMBER})", fixed={"dataset": "eval"}
-        ),
-    ),
+    records=(evaluation("eval_epoch_loss=", rf"eval_epoch_loss=tensor\((?P<loss>{NUMBER})", "eval"),),
     samples=(
         Sample(
             "Training Epoch: 3/3, step 56/57 completed (loss: 0.68041): 100%|██████████| 57/57 [04:25<00:00,  4.65s/it]",

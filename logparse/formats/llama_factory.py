@@ -4,7 +4,7 @@
 or 0 where nothing is counted.
 """
 
-from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, LogFormat, Reading, Sample, SettingSentence, evaluation
 from logparse.formats._preference import PREFERENCE
 
 FORMAT = LogFormat(
@@ -34,12 +34,7 @@ FORMAT = LogFormat(
     # The last record may be of the step of the record before.
     redrawn=True,
     records=(
-        Record(
-            "evaluations",
-            '"eval_loss": ',
-            rf'"current_steps": (?P<step>\d+), .*"eval_loss": (?P<loss>{NUMBER})',
-            fixed={"dataset": "eval"},
-        ),
+        evaluation('"eval_loss": ', rf'"current_steps": (?P<step>\d+), .*"eval_loss": (?P<loss>{NUMBER})', "eval"),
     ),
     sentences=(
         # The share of pairs in which the chosen answer has the greater reward; PPO has the reward alone.

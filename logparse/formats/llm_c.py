@@ -6,7 +6,7 @@ read: it is -100 % on a device that llm.c does not know.
 Source: karpathy/llm.c, train_gpt2.cu.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Name, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, LogFormat, Name, Sample, SettingSentence, evaluation
 
 # The table of settings at the beginning.
 _TABLE = {
@@ -35,7 +35,7 @@ FORMAT = LogFormat(
     ),
     pair="",
     labels={},
-    records=(Record("evaluations", "val loss ", rf"^val loss (?P<loss>{NUMBER})\s*$", fixed={"dataset": "val"}),),
+    records=(evaluation("val loss ", rf"^val loss (?P<loss>{NUMBER})\s*$", "val"),),
     sentences=tuple(
         SettingSentence("table", f"| {label}", rf"^\| {label} *\| (?P<{quantity}>\d+) *\|")
         for label, quantity in _TABLE.items()

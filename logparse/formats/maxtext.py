@@ -4,7 +4,17 @@
 ``total_weights`` are tokens that have a loss.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Sample,
+    SettingSentence,
+    evaluation,
+)
 from logparse.formats._preference import PREFERENCE
 
 # The configuration, a line for each value; sizes of Llama-like models under the names of any.
@@ -92,11 +102,8 @@ FORMAT = LogFormat(
         Companion("Config param steps: ", r"Config param steps: (?P<train_steps>[1-9]\d*)\s*$", belongs_to="next"),
     ),
     records=(
-        Record(
-            "evaluations",
-            "eval metrics after step",
-            rf"eval metrics after step: (?P<step>\d+), loss=(?P<loss>{NUMBER})",
-            fixed={"dataset": "eval"},
+        evaluation(
+            "eval metrics after step", rf"eval metrics after step: (?P<step>\d+), loss=(?P<loss>{NUMBER})", "eval"
         ),
     ),
     sentences=tuple(

@@ -17,6 +17,8 @@ from logparse.formats._base import (
     Record,
     Sample,
     SettingSentence,
+    evaluation,
+    event,
 )
 from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._preference import algorithm_choices
@@ -26,10 +28,6 @@ GIB, MIB = float(2**30), float(2**20)
 
 # The text after the name of an evaluated set.
 EVALUATED = rf" \| lm loss value[:=]\s*(?P<loss>{NUMBER})(?:[ |]*lm loss PPL[:=]\s*(?P<perplexity>{NUMBER}))?"
-
-
-def _event(kind: str, marker: str, pattern: str) -> Record:
-    return Record("events", marker, pattern, fixed={"kind": kind})
 
 
 def _arguments(names: str, pattern: str) -> dict[str, str]:
@@ -372,44 +370,34 @@ FORMAT = LogFormat(
     ),
     records=(
         # DeepSpeed's launcher, on the host that starts the job.
-        _event("process starts", "] [runner.py:", r"\[runner\.py:\d+:main\] cmd = "),
-        _event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
-        _event("training starts", "before the start of training step", r"\[before the start of training step\]"),
-        _event("training ends", "after training is done", r"\[after training is done\]"),
-        _event("process exits", "[exiting program", r"\[exiting program(?:[^\]]* at iteration (?P<step>\d+))?"),
-        _event(
+        event("process starts", "] [runner.py:", r"\[runner\.py:\d+:main\] cmd = "),
+        event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
+        event("training starts", "before the start of training step", r"\[before the start of training step\]"),
+        event("training ends", "after training is done", r"\[after training is done\]"),
+        event("process exits", "[exiting program", r"\[exiting program(?:[^\]]* at iteration (?P<step>\d+))?"),
+        event(
             "checkpoint loaded",
             "successfully loaded checkpoint",
             r"loaded checkpoint from .* at iteration (?P<step>\d+)",
         ),
-        _event("save starts", "saving checkpoint at iteration", r"saving checkpoint at iteration\s+(?P<step>\d+)"),
-        _event("save ends", "successfully saved checkpoint", r"saved checkpoint (?:at|from) iteration\s+(?P<step>\d+)"),
-        Record(
-            "evaluations",
-            "loss at iteration",
-            # BigScience names the set as its loader does: ``valid loss at iteration``.
-            rf"(?P<dataset>valid(?:ation)?\S*) loss at iteration (?P<step>\d+){EVALUATED}",
+        event("save starts", "saving checkpoint at iteration", r"saving checkpoint at iteration\s+(?P<step>\d+)"),
+        event("save ends", "successfully saved checkpoint", r"saved checkpoint (?:at|from) iteration\s+(?P<step>\d+)"),
+        # BigScience names the set as its loader does: ``valid loss at iteration``.
+        evaluation("loss at iteration", rf"(?P<dataset>valid(?:ation)?\S*) loss at iteration (?P<step>\d+){EVALUATED}"),
+        evaluation(
+            "loss at iteration", rf"loss at iteration (?P<step>\d+) on (?:.* from )?(?P<dataset>\w+ set){EVALUATED}"
         ),
-        Record(
-            "evaluations",
-            "loss at iteration",
-            rf"loss at iteration (?P<step>\d+) on (?:.* from )?(?P<dataset>\w+ set){EVALUATED}",
-        ),
-        Record(
-            "evaluations",
-            "results at iteration",  # GPT-NeoX
+        # GPT-NeoX
+        evaluation(
+            "results at iteration",
             rf"(?P<dataset>validation|test) results at iteration (?P<step>\d+) \| lm_loss value: (?P<loss>{NUMBER})",
         ),
-        Record(
-            "evaluations",
-            "loss at the end of training",
-            rf"at the end of training for (?P<dataset>\w+ data){EVALUATED}",
-        ),
-        Record(
-            "evaluations",
+        evaluation("loss at the end of training", rf"at the end of training for (?P<dataset>\w+ data){EVALUATED}"),
+        # MindSpeed-MM, FSDP2
+        evaluation(
             "** validation after",
             rf"\*\* validation after iteration (?P<step>\d+) \*\* .*\bvalidation loss: (?P<loss>{NUMBER})",
-            fixed={"dataset": "validation"},  # MindSpeed-MM, FSDP2
+            "validation",
         ),
         Record(
             "memory",

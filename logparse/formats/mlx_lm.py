@@ -7,7 +7,7 @@ full interval (``context.corrections``). From 2026-06 on it prints a table (``ml
 Source: ml-explore/mlx-lm 0.1 to 0.31, mlx_lm/tuner/trainer.py, train.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample, evaluation, event
 
 FORMAT = LogFormat(
     name="mlx-lm",
@@ -31,15 +31,8 @@ FORMAT = LogFormat(
     required=("step",),
     companions=(Companion("Starting training..., iters: ", r"iters: (?P<train_steps>\d+)", belongs_to="file"),),
     records=(
-        Record(
-            "evaluations",
-            ": Val loss ",
-            rf"\bIter (?P<step>\d+): Val loss (?P<loss>{NUMBER})",
-            fixed={"dataset": "val"},
-        ),
-        Record(
-            "events", ": Saved adapter weights to ", r"\bIter (?P<step>\d+): Saved adapter", fixed={"kind": "save ends"}
-        ),
+        evaluation(": Val loss ", rf"\bIter (?P<step>\d+): Val loss (?P<loss>{NUMBER})", "val"),
+        event("save ends", ": Saved adapter weights to ", r"\bIter (?P<step>\d+): Saved adapter"),
     ),
     samples=(
         Sample(

@@ -6,7 +6,7 @@ whole hundreds. No time: with ``--global-batch-size`` and ``--seq-length`` the r
 Source: ml-explore/mlx-lm 0.32, mlx_lm/cli_ui.py, TrainUI.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample, evaluation
 from logparse.formats.mlx_lm import FORMAT as LINES
 
 FORMAT = LogFormat(
@@ -21,14 +21,7 @@ FORMAT = LogFormat(
     pair=r"(?:(?P<label>\w+)=(?P<value>\w+)|(?P<number>[\d,]+\.\d)(?P<unit>k))\s*$",
     labels={"k": Reading("consumed_tokens", scale=1000)},
     required=("step",),
-    records=(
-        Record(
-            "evaluations",
-            "    val ",
-            rf"^ +(?P<step>\d+) +val +(?P<loss>{NUMBER}) +[\d.]+s\s*$",
-            fixed={"dataset": "val"},
-        ),
-    ),
+    records=(evaluation("    val ", rf"^ +(?P<step>\d+) +val +(?P<loss>{NUMBER}) +[\d.]+s\s*$", "val"),),
     samples=(
         Sample(
             "    20    2.101 ▼    4,561      6.6k",

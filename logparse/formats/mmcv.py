@@ -5,7 +5,7 @@
 Source: open-mmlab/mmcv 1.x, mmcv/runner/hooks/logger/text.py.
 """
 
-from logparse.formats._base import LogFormat, Reading, Record, Sample
+from logparse.formats._base import LogFormat, Reading, Sample, event
 
 MIB = float(2**20)
 
@@ -33,13 +33,8 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     records=(
-        Record("events", "Saving checkpoint at ", r"Saving checkpoint at \d+ epochs", fixed={"kind": "save starts"}),
-        Record(
-            "events",
-            "Saving checkpoint at ",
-            r"Saving checkpoint at (?P<step>\d+) iterations",
-            fixed={"kind": "save starts"},
-        ),
+        event("save starts", "Saving checkpoint at ", r"Saving checkpoint at \d+ epochs"),
+        event("save starts", "Saving checkpoint at ", r"Saving checkpoint at (?P<step>\d+) iterations"),
     ),
     samples=(
         Sample(

@@ -6,7 +6,7 @@ weights is several. ``time`` is the mean of the last ten iterations (``window_si
 seconds; ``tflops`` and ``tokens_per_sec`` are of the last one on this device. A console's stamp has no year and is not read.
 """
 
-from logparse.formats._base import Choice, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import Choice, LogFormat, Name, Reading, Sample, SettingSentence, event
 
 MIB = float(2**20)
 
@@ -46,13 +46,8 @@ FORMAT = LogFormat(
     # base_lr, eta, data_time, and what models add, each with names of its own: loss_cls, decode.acc_seg.
     ignored_patterns=(r".*",),
     records=(
-        Record(
-            "events",
-            "Saving checkpoint at ",
-            r"Saving checkpoint at (?P<step>\d+) iterations",
-            fixed={"kind": "save starts"},
-        ),
-        Record("events", "Saving checkpoint at ", r"Saving checkpoint at \d+ epochs", fixed={"kind": "save starts"}),
+        event("save starts", "Saving checkpoint at ", r"Saving checkpoint at (?P<step>\d+) iterations"),
+        event("save starts", "Saving checkpoint at ", r"Saving checkpoint at \d+ epochs"),
     ),
     sentences=(
         SettingSentence("environment", "GPU number: ", r"^\s*GPU number: (?P<gpus>\d+)\s*$"),

@@ -4,7 +4,7 @@
 up to 2025 it begins again after ten steps. ``step_avg`` is the mean since then.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, LogFormat, Reading, Sample, evaluation
 
 _CLOCK = Reading("runtime_seconds", scale=0.001, suffix="ms")
 
@@ -20,14 +20,7 @@ FORMAT = LogFormat(
     labels={"loss": Reading("loss"), "time": _CLOCK, "train_time": _CLOCK},
     ignored=frozenset({"step_avg"}),
     required=("step", "runtime_seconds"),
-    records=(
-        Record(
-            "evaluations",
-            "_avg:",
-            rf"\bstep:(?P<step>\d+)/\d+ val_loss:(?P<loss>{NUMBER}) ",
-            fixed={"dataset": "validation"},
-        ),
-    ),
+    records=(evaluation("_avg:", rf"\bstep:(?P<step>\d+)/\d+ val_loss:(?P<loss>{NUMBER}) ", "validation"),),
     samples=(
         Sample(
             "step:13/1393 train_time:370ms step_avg:123.47ms",

@@ -14,6 +14,7 @@ from logparse.formats._base import (
     Record,
     Sample,
     SettingSentence,
+    evaluation,
 )
 from logparse.formats._deepspeed import SKIPPED_UPDATE, SKIPPED_UPDATES
 from logparse.formats._hf_arguments import HF_ARGUMENT_CHOICES, HF_ARGUMENT_SENTENCES, HF_ARGUMENTS
@@ -24,7 +25,6 @@ from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCE
 GIB = float(2**30)
 # The quotes of a dict, or of JSON.
 _PLAN = r"['\"]global_step/max_steps['\"]: ['\"]\d+"
-_EVAL = {"dataset": "eval"}
 # The Trainer of transformers has neither; Megatron-SWIFT prints other arguments. With sequence parallelism its own count
 # of the batch and its epochs differ.
 _NOT_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
@@ -69,10 +69,7 @@ FORMAT = LogFormat(
     required=("step", "loss"),
     companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"), SKIPPED_UPDATES),
     records=(
-        *(
-            Record("evaluations", f"{q}eval_loss{q}: ", rf"{q}eval_loss{q}: '?(?P<loss>{NUMBER})", fixed=_EVAL)
-            for q in "'\""
-        ),
+        *(evaluation(f"{q}eval_loss{q}: ", rf"{q}eval_loss{q}: '?(?P<loss>{NUMBER})", "eval") for q in "'\""),
         *(
             Record(
                 "timers", f"{q}eval_runtime{q}: ", rf"{q}(?P<name>eval_runtime){q}: '?(?P<max_ms>{NUMBER})", scale=1000

@@ -9,7 +9,7 @@ that of one pass and is not read.
 Source: karpathy/nanoGPT, train.py.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, LogFormat, Name, Reading, Sample, SettingSentence, evaluation, event
 
 _TIME = Reading("elapsed_time_per_iteration_ms", suffix="ms")
 
@@ -34,15 +34,8 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     records=(
-        Record(
-            "evaluations",
-            "val loss ",
-            rf"\bstep (?P<step>\d+): train loss {NUMBER}, val loss (?P<loss>{NUMBER})",
-            fixed={"dataset": "val"},
-        ),
-        Record(
-            "events", "saving checkpoint to ", r"^(?:\S+ \S+ )?saving checkpoint to ", fixed={"kind": "save starts"}
-        ),
+        evaluation("val loss ", rf"\bstep (?P<step>\d+): train loss {NUMBER}, val loss (?P<loss>{NUMBER})", "val"),
+        event("save starts", "saving checkpoint to ", r"^(?:\S+ \S+ )?saving checkpoint to "),
     ),
     sentences=(
         SettingSentence("sizes", "tokens per iteration", r"tokens per iteration will be: (?P<tokens>[\d,]+)"),

@@ -6,7 +6,7 @@ give the time; steps count from 0.
 Source: NVIDIA-NeMo/Automodel, nemo_automodel/recipes/llm/train_ft.py.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Companion, LogFormat, Name, Reading, Sample, SettingSentence, evaluation
 
 GIB = float(2**30)
 
@@ -33,14 +33,7 @@ FORMAT = LogFormat(
         Companion("| tps ", rf"tps [\d.]+\((?P<logged_tokens_per_second_per_device>{NUMBER})/gpu\)"),
         Companion("Max train steps: ", r"- Max train steps: (?P<train_steps>\d+)", belongs_to="file"),
     ),
-    records=(
-        Record(
-            "evaluations",
-            "[val] ",
-            rf"\[val\] .*step (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>{NUMBER})",
-            fixed={"dataset": "val"},
-        ),
-    ),
+    records=(evaluation("[val] ", rf"\[val\] .*step (?P<step>\d+) \| epoch \d+ \| loss (?P<loss>{NUMBER})", "val"),),
     sentences=(
         SettingSentence(
             "scheduler", "Gradient accumulation", r"- Gradient accumulation steps: (?P<num_microbatches>\d+)"

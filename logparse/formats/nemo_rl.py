@@ -14,6 +14,7 @@ from logparse.formats._base import (
     Record,
     Sample,
     SettingSentence,
+    event,
 )
 
 FORMAT = LogFormat(
@@ -43,12 +44,7 @@ FORMAT = LogFormat(
     ),
     records=(
         Record("timers", "%)", r"• (?P<name>[a-z][\w/]*): (?P<max_ms>[\d.]+)s \([\d.]+%\)", scale=1000),
-        Record(
-            "events",
-            "Saving checkpoint for step",
-            r"Saving checkpoint for step (?P<step>\d+)",
-            fixed={"kind": "save starts"},
-        ),
+        event("save starts", "Saving checkpoint for step", r"Saving checkpoint for step (?P<step>\d+)"),
     ),
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(SettingSentence("step", "• Total step time: ", r"(?P<generates>Total step time)", first=True),),

@@ -5,7 +5,17 @@ Epochs count from 0. The samples within an epoch give the step, since the first 
 rates are of the last step alone. A sample is an image with its text; ``--seq-length`` gives its tokens.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Sample,
+    SettingSentence,
+    evaluation,
+)
 
 _RATES = (
     rf"\bBatch \(t\): {NUMBER}, (?P<logged_samples_per_second>{NUMBER})/s, "
@@ -39,14 +49,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r"\w+_loss",),
     first_epoch=0,
     companions=(Companion("/s/gpu", _RATES),),
-    records=(
-        Record(
-            "evaluations",
-            "Eval Epoch: ",
-            rf"\bEval Epoch: \d+ .*\bclip_val_loss: (?P<loss>{NUMBER})",
-            fixed={"dataset": "validation"},
-        ),
-    ),
+    records=(evaluation("Eval Epoch: ", rf"\bEval Epoch: \d+ .*\bclip_val_loss: (?P<loss>{NUMBER})", "validation"),),
     sentences=(
         _parameter("batch_size"),
         _parameter("accum_freq"),

@@ -6,7 +6,7 @@ sources and of targets.
 Source: OpenNMT/OpenNMT-py, onmt/utils/statistics.py.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample, event
 
 _STEP = " tok/s; "
 
@@ -23,11 +23,7 @@ FORMAT = LogFormat(
     ignored_patterns=(r".*",),
     required=("step",),
     companions=(Companion("tok/s; ", r" tok/s; +(?P<runtime_seconds>\d+) sec"),),
-    records=(
-        Record(
-            "events", "Saving checkpoint ", r"Saving checkpoint \S*_step_(?P<step>\d+)", fixed={"kind": "save starts"}
-        ),
-    ),
+    records=(event("save starts", "Saving checkpoint ", r"Saving checkpoint \S*_step_(?P<step>\d+)"),),
     samples=(
         Sample(
             "[2023-05-06 12:00:00,125 INFO] Step 50/100000; acc: 12.3; ppl: 123.4; xent: 4.8; lr: 0.00001; sents:    1234; "

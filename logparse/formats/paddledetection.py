@@ -6,7 +6,7 @@ Epochs and batches count from 0. ``batch_cost`` is the mean of the last batches 
 Source: PaddlePaddle/PaddleDetection, ppdet/engine/callbacks.py.
 """
 
-from logparse.formats._base import LogFormat, Reading, Record, Sample
+from logparse.formats._base import LogFormat, Reading, Sample, event
 
 FORMAT = LogFormat(
     name="paddledetection",
@@ -27,7 +27,7 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     first_epoch=0,
-    records=(Record("events", "Save checkpoint: ", r"Save checkpoint: ", fixed={"kind": "save ends"}),),
+    records=(event("save ends", "Save checkpoint: ", r"Save checkpoint: "),),
     samples=(
         Sample(
             "[05/01 12:00:00] ppdet.engine INFO: Epoch: [1] [  20/7330] learning_rate: 0.000333 loss_bbox: 0.5 loss: 2.312500 "

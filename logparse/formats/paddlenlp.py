@@ -15,6 +15,8 @@ from logparse.formats._base import (
     Record,
     Sample,
     SettingSentence,
+    evaluation,
+    event,
 )
 from logparse.formats._hf_config import HF_CHOICES, HF_CONFIG, HF_NAMES
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES
@@ -59,16 +61,11 @@ FORMAT = LogFormat(
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="banner"),
     ),
     records=(
-        Record("evaluations", "eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
+        evaluation("eval_loss: ", rf"eval_loss: (?P<loss>{NUMBER})"),
         Record("timers", "eval_runtime: ", rf"(?P<name>eval_runtime): (?P<max_ms>{NUMBER})", scale=1000),
-        Record("events", "Running training", r"\*\*\*\*\* Running training", fixed={"kind": "training starts"}),
-        Record("events", "Training completed", r"Training completed", fixed={"kind": "training ends"}),
-        Record(
-            "events",
-            "Saving model checkpoint to",
-            r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)",
-            fixed={"kind": "save starts"},
-        ),
+        event("training starts", "Running training", r"\*\*\*\*\* Running training"),
+        event("training ends", "Training completed", r"Training completed"),
+        event("save starts", "Saving model checkpoint to", r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)"),
     ),
     sentences=(
         *PREFERENCE_SENTENCES,

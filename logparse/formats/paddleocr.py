@@ -6,7 +6,7 @@ epoch may end with fewer batches (``context.corrections``). ``ips`` is samples/s
 Source: PaddlePaddle/PaddleOCR 2.5 to 3.x, tools/program.py, train.
 """
 
-from logparse.formats._base import LogFormat, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import LogFormat, Reading, Sample, SettingSentence, event
 
 MIB = float(2**20)
 
@@ -31,7 +31,7 @@ FORMAT = LogFormat(
         "max_mem_allocated": Reading("max_memory_allocated_bytes", scale=MIB, suffix=" MB"),
     },
     ignored_patterns=(r".*",),
-    records=(Record("events", "save model in ", r"save model in ", fixed={"kind": "save ends"}),),
+    records=(event("save ends", "save model in ", r"save model in "),),
     sentences=(SettingSentence("config", "print_batch_step", r"\bprint_batch_step ?: (?P<print_batch_step>\d+)"),),
     samples=(
         Sample(

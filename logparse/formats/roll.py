@@ -7,7 +7,7 @@ whole seconds give the time, a save between two lines included.
 Source: alibaba/ROLL, roll/pipeline/*/*_pipeline.py and roll/utils/logging.py.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Record, Sample, SettingSentence, event
 
 # What precedes the time of a step in the dict of each pipeline that prints it: fine-tuning, distillation, preferences.
 _TIMES = {
@@ -50,7 +50,7 @@ FORMAT = LogFormat(
         Companion(", step=", r", step=\d+/(?P<train_steps>\d+)\]", belongs_to="file"),
     ),
     records=(
-        Record("events", "pipeline complete!", r"\] pipeline complete!\s*$", fixed={"kind": "training ends"}),
+        event("training ends", "pipeline complete!", r"\] pipeline complete!\s*$"),
         _timer("eval-time", "time/val", "time/val(?:_step)?"),
         _timer("save-checkpoint", "do_checkpoint/total", "time/[^'\"]*do_checkpoint/total"),
     ),

@@ -8,7 +8,7 @@ Source: tensorflow 1.x and 2.x, python/training/basic_session_run_hooks.py, Logg
 tf_slim/learning.py, train_step; tensorflow/models 2020 to 2024, research/object_detection/model_lib_v2.py, train_loop.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Record, Sample, SettingSentence
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Sample, SettingSentence, event
 
 FORMAT = LogFormat(
     name="tf-estimator",
@@ -31,11 +31,7 @@ FORMAT = LogFormat(
         Companion("per-step time ", rf" per-step time (?P<logged_seconds_per_step>{NUMBER})s"),
         Companion("global_step/sec: ", rf"global_step/sec: (?P<logged_steps_per_second>{NUMBER})", belongs_to="next"),
     ),
-    records=(
-        Record(
-            "events", "Saving checkpoints for ", r"Saving checkpoints for (?P<step>\d+)", fixed={"kind": "save starts"}
-        ),
-    ),
+    records=(event("save starts", "Saving checkpoints for ", r"Saving checkpoints for (?P<step>\d+)"),),
     # The detection API's script prints the line; the first steps are enough.
     sentences=(SettingSentence("script", " per-step time ", r"\b(?P<of_images>model_lib_v2)\.py:\d+\] Step \d{1,3} "),),
     choices=(Choice("training_data", "images", {"script:of_images": "model_lib_v2"}),),

@@ -6,7 +6,7 @@ epoch; images/s are of all devices.
 Source: huggingface/pytorch-image-models, train.py.
 """
 
-from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Record, Sample
+from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample, event
 
 FORMAT = LogFormat(
     name="timm",
@@ -26,7 +26,7 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     companions=(Companion("  Time: ", rf"\bTime: +[\d.]+s, +(?P<logged_samples_per_second>{NUMBER})/s"),),
-    records=(Record("events", "Current checkpoints:", r"Current checkpoints:", fixed={"kind": "save ends"}),),
+    records=(event("save ends", "Current checkpoints:", r"Current checkpoints:"),),
     samples=(
         Sample(
             "Train: 1 [  50/1251 (  4%)]  Loss: 6.250 (6.50)  Time: 0.512s, 2000.00/s  (0.640s, 1600.00/s)  LR: 1.250e-04  "

@@ -12,9 +12,10 @@ from logparse.formats._base import (
     LogFormat,
     Name,
     Reading,
-    Record,
     Sample,
     SettingSentence,
+    evaluation,
+    event,
 )
 
 GIB = float(2**30)
@@ -25,10 +26,6 @@ _SHAPE = {"dim": "hidden_size", "n_layers": "num_layers", "n_heads": "num_attent
 # What has neither a Llama's nor a Qwen's MLP is not taken for one.
 _LLAMA = {"model:multiple_of": r"\d+"}
 _QWEN = {"model:hidden_dim": r"\d+", "model:head_dim": r"\d+"}
-
-
-def _event(kind: str, marker: str, pattern: str) -> Record:
-    return Record("events", marker, pattern, fixed={"kind": kind})
 
 
 def _batch(name: str, printed: str) -> list[SettingSentence]:
@@ -61,19 +58,14 @@ FORMAT = LogFormat(
     required=("step", "loss"),
     companions=(Companion(", total steps ", r", total steps (?P<train_steps>\d+)", belongs_to="since"),),
     records=(
-        _event("training starts", "Training starts at step", r"Training starts at step"),
-        _event("training ends", "Training completed", r"Training completed"),
-        _event("save starts", "Saving the checkpoint", r"Saving the checkpoint"),
-        _event("save ends", "Finished saving the checkpoint", r"Finished saving the checkpoint in (?P<seconds>[\d.]+)"),
-        _event(
+        event("training starts", "Training starts at step", r"Training starts at step"),
+        event("training ends", "Training completed", r"Training completed"),
+        event("save starts", "Saving the checkpoint", r"Saving the checkpoint"),
+        event("save ends", "Finished saving the checkpoint", r"Finished saving the checkpoint in (?P<seconds>[\d.]+)"),
+        event(
             "checkpoint loaded", "Loading the checkpoint", r"Loading the checkpoint (?:at step |.*step-)(?P<step>\d+)"
         ),
-        Record(
-            "evaluations",
-            "validate step:",
-            rf"validate step: *(?P<step>\d+)\s+loss: *(?P<loss>{NUMBER})",
-            fixed={"dataset": "validation"},
-        ),
+        evaluation("validate step:", rf"validate step: *(?P<step>\d+)\s+loss: *(?P<loss>{NUMBER})", "validation"),
     ),
     blocks=(
         Block(

@@ -6,7 +6,7 @@
 Source: pytorch/examples, word_language_model/main.py.
 """
 
-from logparse.formats._base import NUMBER, LogFormat, Record, Sample
+from logparse.formats._base import NUMBER, LogFormat, Sample, evaluation
 
 FORMAT = LogFormat(
     name="word-lm",
@@ -21,9 +21,7 @@ FORMAT = LogFormat(
     ),
     pair="",
     labels={},
-    records=(
-        Record("evaluations", "| valid loss ", rf"\| valid loss +(?P<loss>{NUMBER}) ", fixed={"dataset": "valid"}),
-    ),
+    records=(evaluation("| valid loss ", rf"\| valid loss +(?P<loss>{NUMBER}) ", "valid"),),
     samples=(
         Sample(
             "| epoch   2 |   200/ 2983 batches | lr 20.00 | ms/batch  5.12 | loss  7.61 | ppl  2021.43",

@@ -6,7 +6,6 @@ from helpers import named_unit, unit_endings
 
 from logparse.schema import (
     DECODED_COLUMNS,
-    EVENT_KINDS,
     FLOAT,
     QUANTITIES,
     RECORD_COLUMNS,
@@ -55,10 +54,6 @@ def test_a_column_with_a_unit_says_so_in_its_name(unit):
     mine, ending = unit_endings(COLUMNS.values(), unit)
     assert mine
     assert [name for name in mine if not name.endswith(ending)] == []
-
-
-def test_kinds_of_events_are_unique():
-    assert sorted(EVENT_KINDS) == sorted(set(EVENT_KINDS))
 
 
 def test_quantities_that_are_columns_have_the_column_kind():

@@ -4,8 +4,7 @@ import polars as pl
 import pytest
 
 from analysis.hardware.devices import is_cpu, known_name
-from logparse.decode.device_names import DEVICE_SPELLINGS
-from logparse.decode.versions import first_matches
+from logparse.decode.versions import DEVICE_SPELLINGS, first_matches
 
 
 def device_of(*texts):

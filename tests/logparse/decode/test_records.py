@@ -1,6 +1,7 @@
 """Lines beside the step lines: each becomes a row of its frame, and belongs to the right step."""
 
 from datetime import datetime
+from typing import get_args
 
 import polars as pl
 import pytest
@@ -10,7 +11,7 @@ from logparse.decode.records import find_records, join_records
 from logparse.decode.step_lines import decode_steps
 from logparse.decode.values import clock, since_1970
 from logparse.formats.megatron import FORMAT
-from logparse.schema import EVENT_KINDS, RECORD_COLUMNS
+from logparse.schema import RECORD_COLUMNS, EventKind
 
 MIB = 2**20
 
@@ -52,7 +53,7 @@ def test_an_event_has_its_kind_and_the_step_it_names(line):
 
 def test_every_kind_of_event_is_in_the_schema():
     # Where a log begins no pattern tells, but its first stamp.
-    assert {kind for kind, _ in EVENTS.values()} | {"log begins"} == set(EVENT_KINDS)
+    assert {kind for kind, _ in EVENTS.values()} | {"log begins"} == set(get_args(EventKind))
 
 
 def test_an_event_has_the_clock_of_its_line_or_none():
