@@ -8,13 +8,12 @@ runs is computed elsewhere and kept in the history.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Literal
 
 import polars as pl
 
 from logparse.language import msg
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # By the unit of a column: the unit that people read.
 READ_AS = {"ratio": "%", "bytes": "GB"}

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -32,7 +31,7 @@ from analysis.own_files import (
 from logparse.errors import UsageError
 from logparse.inputs.stores import Store, is_url, open_store, shown
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # Files that are put side by side, because each takes its time on the way.
 AT_ONCE = 8

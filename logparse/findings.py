@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import PurePath
 from typing import Any, Literal
 
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 Level = Literal["info", "warning"]
 

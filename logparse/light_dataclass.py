@@ -1,12 +1,16 @@
-"""A frozen dataclass that is created in a quarter of the time: classes share the methods that do not name fields."""
+"""A frozen dataclass that is created in a quarter of the time: classes share the methods that do not name fields.
+
+The other names are those of the standard library.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import MISSING, asdict, astuple, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["MISSING", "asdict", "astuple", "dataclass", "field", "fields", "replace"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

@@ -3,7 +3,9 @@
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import cores
 import hypothesis
@@ -30,13 +32,44 @@ cores.stay_on_one()
 
 # The files that take longest begin first, so that no worker ends long after the others.
 LONGEST = (
-    *("test_packaging.py", "test_report_browser.py", "test_engine.py", "test_comparison_page.py", "test_gate.py"),
+    *("test_packaging.py", "test_nightly_docs.py", "test_report_browser.py", "test_engine.py"),
+    *("test_comparison_page.py", "test_gate.py"),
     *("test_shards.py", "test_report.py", "test_history.py", "test_reader.py", "test_cli.py", "test_index_browser.py"),
 )
 
 
+# Each of these fixtures starts or builds something for seconds: the tests that ask for one are slow.
+SLOW = {"browser", "cluster", "wheel_file"}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    for item in items:
+        if SLOW.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+    items.sort(key=lambda item: (shared_runs(item.path) != "fixtures", item.path.name not in LONGEST))
+
+
+# What names the runs that tests of several files ask for: one worker runs these files and analyses each run once.
+SHARED = {"run_of_fixture": "fixtures", "from complaints": "complaints", "run_shown": "pages"}
+
+
+@cache
+def shared_runs(path: Path) -> str | None:
+    text = path.read_text(encoding="utf-8")
+    return next((runs for name, runs in SHARED.items() if name in text), None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadFileScheduling
+
+    class SharedRunsScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return shared_runs(config.rootpath / file) or file
+
+    return SharedRunsScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

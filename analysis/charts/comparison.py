@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -15,7 +14,7 @@ from analysis.charts.series import draw_series
 from analysis.compare.comparison import Comparison, Side
 from analysis.tables import STEP_COLUMNS, UNITS
 from logparse.language import msg, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     import altair as alt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 
 import typer
@@ -28,7 +27,7 @@ from analysis.present.views.news import has_news, news_document
 from analysis.project.project_file import history_place, project_policy
 from logparse.errors import InsufficientDataError, UsageError
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ it forbids a verdict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import polars as pl
@@ -17,7 +16,7 @@ import regex
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # These decide the work of a step and what it runs on. A change of any of them is not a change of a release.
 SHAPE = (

@@ -6,7 +6,6 @@ Comes in: the runs of two sides. Goes out: a Comparison. Nothing is printed or w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from math import isfinite
 from typing import Literal
 
@@ -28,7 +27,7 @@ from logparse.errors import InputError, UsageError
 from logparse.failures.ending import Ending
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from analysis.compare.threshold import DECLARED, threshold_by_noise
@@ -25,7 +24,7 @@ from analysis.stats.outlier_runs import Outlier, find_outliers, without
 from analysis.stats.prediction import FEWEST, expect
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     import numpy as np

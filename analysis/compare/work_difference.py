@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
 
 import polars as pl
@@ -20,7 +19,7 @@ from analysis.metrics import FINAL_LOSS, Metric
 from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import LEVEL
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 Kind = Literal[
     "samples", "length", "tokens", "size", "updates", "attention", "weights", "experts", "window", "layers", "learning"

@@ -6,7 +6,6 @@ Comes in: a Job. Goes out: an Estimate: figures by section, memory by stage, lay
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from analysis.estimate.activations import rule_figures
 from analysis.estimate.layout import Layout, Training, check_model, layout_notes
@@ -40,7 +39,7 @@ from analysis.model.shape import ModelShape
 from logparse.errors import UsageError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # Formulas of a stage; the table of stages has the numbers.
 STATE_OF_STAGE = "parameters x bytes left by ZeRO"

@@ -6,7 +6,6 @@ Comes in: options as given. Goes out: a Job. Nothing is estimated or printed her
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any, cast
 
 from analysis.estimate.assumptions import ASSUMED as ASSUMED_OF_RUNS
@@ -25,7 +24,7 @@ from logparse.context.run_context import OF_RECOMPUTE, Fact
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, flag, info, warning
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, fields
 from logparse.schema import QUANTITY
 
 # Flags of this command for quantities whose own flags are long, or that have none.

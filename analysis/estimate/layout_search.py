@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from analysis.estimate.layout import Layout, Training, check_layout
 from analysis.estimate.stages import Stage, estimate_stages
 from analysis.model.parameters import NO_DETAILS, Details, Parameters
 from analysis.model.shape import ModelShape
 from logparse.errors import UsageError
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # Devices of one node in all systems of the sources; tensor parallelism stays inside it.
 NODE = 8

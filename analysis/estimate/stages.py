@@ -6,8 +6,6 @@ communication library and the allocator's gaps take; docs/estimates.md says how 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from analysis.estimate.activations import Kept, checkpoint_kept, layer_kept, mtp_kept, output_kept
 from analysis.estimate.layout import Layout, Training
 from analysis.estimate.parameter_figures import StageParameters, stage_parameters
@@ -15,7 +13,7 @@ from analysis.estimate.state import MEGATRON, MIXED, StateBytes, state_bytes
 from analysis.estimate.worked_figure import Number, work_out
 from analysis.model.parameters import NO_DETAILS, Details, Parameters
 from analysis.model.shape import ModelShape
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ Comes in: parameters, tokens, devices, a peak in TFLOP/s and the share of it tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, SIX_PASSES
 from analysis.estimate.worked_figure import Figure, Number, Term, work_out
 from analysis.flops import Formula, Recomputation, Recompute
 from analysis.model.shape import ModelShape
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 from logparse.schema import flag_of
 
 # What clusters of over 100 cards reach, as the article says.

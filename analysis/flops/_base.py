@@ -7,12 +7,11 @@ devices and peaks are not known here. A multiply and an add are two operations i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import Literal
 
 from analysis.flops._recomputation import CORE_ATTENTION, EVERYTHING, WORDS, Recomputation, Recompute
 from analysis.model.shape import ModelShape
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # What a model can have and a formula can leave out, as the shape names it.
 Ignorable = Literal["num_experts", "multi_latent_attention", "mtp_num_layers", "num_window_layers"]

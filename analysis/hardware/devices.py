@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from typing import Any
 from logparse.errors import UsageError, unknown_name
 from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 from logparse.package_tables import read_table
 
 

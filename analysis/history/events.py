@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, field
 from datetime import UTC, date, datetime
 from typing import Literal
 
@@ -22,7 +21,7 @@ from analysis.history.storage import Storage
 from logparse.findings import warning
 from logparse.language import tr
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import asdict, astuple, dataclass, field
 from logparse.schema import TEXT, TIME
 
 Kind = Literal["exclude", "include", "annotate", "label", "accept"]

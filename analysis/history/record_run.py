@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 
 import polars as pl
@@ -19,7 +18,7 @@ from analysis.run.title import device_without_peak
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # Events that a process prints when it starts.
 STARTS = ("process starts", "training starts")

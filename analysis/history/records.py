@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -28,7 +27,7 @@ from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import SUMMARY
 from logparse.failures.ending import Ending
 from logparse.findings import Origin
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import asdict, dataclass, field, replace
 from logparse.masking import mask_settings
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform, is_dated
 

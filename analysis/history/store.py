@@ -17,7 +17,6 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal, TypeVar
@@ -43,7 +42,7 @@ from logparse.errors import InputError, UsageError, unknown_name
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import msg, tr
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 from logparse.schema import conform
 
 KEY = lazy_regex(

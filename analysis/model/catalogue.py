@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
 from logparse.errors import unknown_name
 from logparse.language import msg, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, fields
 from logparse.package_tables import read_table
 
 # The families of two names are one where their letters agree so far.

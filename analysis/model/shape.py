@@ -6,10 +6,9 @@ Comes in: quantities by glossary name. Goes out: a frozen record in which unknow
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any
 
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, fields, replace
 
 # The ``mixed_step`` of a step that also generates.
 ROLLOUTS = "rollouts"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import takewhile
@@ -54,7 +53,7 @@ from analysis.stats.noise import LEVEL
 from analysis.stats.prediction import FEWEST, KEPT
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 # Runs whose losses are read: those that give the expectation, and as many that may be off.
 LOSSES_READ = 2 * KEPT

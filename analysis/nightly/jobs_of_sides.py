@@ -6,7 +6,6 @@ Comes in: two sides and a Policy. Goes out: a pair of sides for each job that is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import polars as pl
 
@@ -18,7 +17,7 @@ from analysis.history.selection import select_runs
 from analysis.nightly.job_runs import in_time, name_jobs, unnamed
 from analysis.nightly.policy import JobRule, Policy
 from analysis.nightly.trend import split_series
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # Fewer jobs on both sides need no table.
 SEVERAL = 2

@@ -6,7 +6,6 @@ Comes in: the runs of the job in the order in which they are watched. Goes out: 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import polars as pl
@@ -17,7 +16,7 @@ from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.longest_stall import PAUSED_RUNS, REST_CHANCE, repeated_by_chance, without_longest_stall
 from analysis.nightly.policy import JobRule
 from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State, watch
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 Reason = Literal[
     "as_expected",

@@ -7,7 +7,6 @@ job alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
 from datetime import date
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ from analysis.stats.prediction import CONFIRM, FEWEST, KEPT
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 TABLE = "gate"
 # By what is asked for, the verdicts that fail the gate.

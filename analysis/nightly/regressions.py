@@ -6,13 +6,12 @@ Comes in: the verdicts on jobs and the acceptances of their runs. Goes out: a Re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from analysis.history.events import Acceptance
 from analysis.nightly.ended_series import EndedSeries
 from analysis.nightly.gate_jobs import JobVerdict, is_known
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 RegressionState = Literal["open", "accepted", "expired", "ended"]
 STATES: tuple[RegressionState, ...] = ("open", "ended", "expired", "accepted")

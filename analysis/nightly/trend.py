@@ -6,7 +6,6 @@ Comes in: runs of a history that can be compared with each other. Goes out: a Tr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -19,7 +18,7 @@ from analysis.metrics import Metric
 from analysis.stats.series_changes import find_changes_or_drift, find_off
 from logparse.errors import UsageError
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # Runs on each side of a change whose versions and settings are compared.
 RUNS_PER_SIDE = 5

@@ -7,7 +7,6 @@ None if no source gives one. The order of the sources is that of ``choose_option
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from analysis.run.targets import gather_requirements
 from logparse.context.given import Given
 from logparse.context.run_context import Fact
 from logparse.findings import Origin, flag
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

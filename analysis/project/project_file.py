@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from analysis.project.choose_language import VARIABLE, project_file
@@ -19,7 +18,7 @@ from logparse.errors import UsageError
 from logparse.findings import Origin
 from logparse.inputs.stores import is_url
 from logparse.language import LANGUAGES, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from analysis.nightly.policy import Policy

@@ -14,7 +14,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -28,7 +27,7 @@ from analysis.model.shape import ModelShape
 from analysis.published.cells import NUMBERS, located, read_cell, rounding
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.language import msg, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, fields
 
 # Publishers average times and rates apart; consistent rows of ModelLink and MindFormers differ by less than this.
 AVERAGED_APART = 0.002

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +24,7 @@ from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
 from analysis.report.thresholds import LIMITS, OF_CLOCK, OF_PEAK
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 RATES = tuple(f"{prefix}{TOKENS}" for prefix in ("wall_clock_", "with_stalls_", ""))
 # Cards of runs that are outliers; the sentence above the table names more.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 
 import polars as pl
 
@@ -12,7 +11,7 @@ from analysis.run.exclusion_reasons import HOLDS_PAUSE
 from analysis.run.stalls import stalled
 from analysis.run.useful_time import PAUSED
 from logparse.findings import Note, info, warning
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 # Those of verl and NeMo-RL are always printed with the step that holds them.

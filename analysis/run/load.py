@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
 from logparse.errors import NoStepLineError
 from logparse.findings import Origin
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from logparse.formats._base import LogFormat

@@ -6,7 +6,6 @@ Comes in: the log and what the user gave. Goes out: facts, the delivered utilisa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
 
 from analysis.estimate.job_inputs import LAYOUT, SHORT, WHOLE, Machine
 from analysis.flops import Formula
@@ -18,7 +17,7 @@ from logparse.context.derivations import is_derived
 from logparse.context.given import Given
 from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin, info
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, fields, replace
 
 SHAPE = {f.name for f in fields(ModelShape)} - {"padded_vocab_size"}
 # By these a log and --model are known to mean one model; AscendSpeed prints some others wrong, such as the gated MLP.

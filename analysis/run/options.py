@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-
 from analysis.flops import Formula, default_formula
 from analysis.hardware.devices import DevicePeak, known_name
 from analysis.hardware.peak import resolve_peak
@@ -13,7 +11,7 @@ from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, Origin, warning
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 
 def _not_listed(note: Note, device: str) -> Note:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -26,7 +25,7 @@ from analysis.run.time_breakdown import USEFUL
 from analysis.run.unexplained_gaps import describe_gaps
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 PUBLISHED = "published"
 IN_STEPS = ("bubble", "recomputation", PUBLISHED)

@@ -6,13 +6,12 @@ Comes in: facts as given and the options that are none. Goes out: the estimate. 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from analysis.estimate.job import Estimate, estimate
 from analysis.estimate.job_inputs import Asked, Machine, assumption_notes, merge_facts, mtp_notes, plan_job
 from analysis.run.measured_job import Measured, measure
 from logparse.context.run_context import Fact
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

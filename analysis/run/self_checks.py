@@ -7,7 +7,6 @@ that a failed one contradicts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -15,7 +14,7 @@ import polars as pl
 from analysis.metrics import COMPUTED
 from analysis.run.result import Analysis
 from logparse.findings import Note
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # What a check can withhold: figures of lost time, what a run has still to do, rates of work, and figures by the clock
 # alone, which are never computed where the clock is unknown.

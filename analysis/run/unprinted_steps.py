@@ -51,14 +51,14 @@ def unprinted_within(rows: pl.DataFrame, starts: pl.DataFrame) -> dict[int, tupl
     gap = pl.col("timestamp").diff().dt.total_microseconds() / 1000
     same = pl.col("segment") == pl.col("segment").shift(1)
     before = rows.select("segment", missing=missing, room=(gap - ROW_MS).clip(0), same=same)
-    behind = before.filter("same", pl.col("missing") > 0)
-    if behind.is_empty():
+    jumps = before.filter("same", pl.col("missing") > 0)
+    if jumps.is_empty():
         return {}
     missing, room, typical = pl.col("missing"), pl.col("room"), pl.col("typical_ms")
     # Stamps are cut to seconds, and steps vary a little.
     steps = pl.min_horizontal(missing, ((room + STAMP_MS) * (1 + SPLIT_SHARE) / typical).floor())
     seconds = pl.min_horizontal(missing * typical, room) / 1000
-    paced = behind.join(starts.filter(typical > 0).select("segment", "typical_ms"), on="segment")
+    paced = jumps.join(starts.filter(typical > 0).select("segment", "typical_ms"), on="segment")
     of_start = paced.group_by("segment").agg(steps.sum().cast(pl.Int64), seconds.sum().alias("seconds"))
     return {segment: (n, of_steps) for segment, n, of_steps in of_start.iter_rows()}
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from logparse.context.run_context import Fact
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 
 @dataclass(frozen=True)

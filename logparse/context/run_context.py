@@ -8,7 +8,6 @@ not stays unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
 
 import polars as pl
@@ -18,7 +17,7 @@ from logparse.context.derivations import Fact, broken_identities, derive, is_der
 from logparse.context.restarted_settings import Row, first_printed, list_printings
 from logparse.findings import WITHOUT, Note, Origin, warning
 from logparse.formats._base import ABSENT, PRESENT, LogFormat
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 from logparse.schema import QUANTITY, Quantity
 
 __all__ = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from math import isclose
@@ -23,7 +22,7 @@ from logparse.decode.regex_rule import find_heads, find_tails, read_values, spli
 from logparse.decode.values import DTYPE, DURATIONS, can_be, moment, parted_float, since_1970
 from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, TIMESTAMP, YEARLESS, LogFormat
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 from logparse.schema import TIME
 
 # Numbers and time stamps; a sign is part of a number where no word or number is in front of it.

@@ -6,7 +6,6 @@ Comes in: a block of bytes. Goes out: what its lines say.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cached_property
 
 import polars as pl
@@ -19,7 +18,7 @@ from logparse.failures.rank_times import RANK_MARKS, find_rank_times
 from logparse.failures.scan import find_hits
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

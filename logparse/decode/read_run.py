@@ -7,7 +7,6 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field
 
 import polars as pl
 
@@ -34,7 +33,7 @@ from logparse.inputs.discovery import find_sources
 from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import asdict, dataclass, field
 from logparse.masking import masked_settings
 
 # The share of step lines that end early up to which ranks that print at once may have torn them.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
 from itertools import accumulate, chain
 
 import polars as pl
@@ -30,7 +29,7 @@ from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
 from logparse.decode.values import DTYPE, collected, group_names, printed, whole, with_others
 from logparse.formats._base import TIMESTAMP, LogFormat
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 from logparse.schema import DECODED_COLUMNS, conform
 
 _NO_ROW = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime})

@@ -7,7 +7,6 @@ a value whose unit or column the log leaves open is ignored, and its doubt names
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
 from itertools import islice
 from typing import Any, Literal
 
@@ -29,7 +28,7 @@ from logparse.formats._user import make_format
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
 from logparse.language import some, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 from logparse.masking import MASKED, hide, secret_words
 from logparse.schema import DECODED_COLUMNS
 

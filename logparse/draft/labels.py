@@ -6,7 +6,6 @@ Comes in: each label with its values. Goes out: its column, or the possible colu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -28,7 +27,7 @@ from logparse.draft.spellings import (
 )
 from logparse.formats._base import MULTIPLES, NUMBER, Reading
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 LabelDoubt = Literal["unit", "factor", "column", "unknown", "grows"]
 UNIX_TIME = 1e8

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import polars as pl
 import regex
@@ -17,7 +16,7 @@ from logparse.decode.regex_rule import label_and_value
 from logparse.decode.values import group_names
 from logparse.draft.spellings import BARE_UNITS, VALUE, columns_of, unit_columns
 from logparse.formats._base import NUMBER, UNIT_GROUPS
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)

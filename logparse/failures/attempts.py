@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import polars as pl
@@ -16,7 +15,7 @@ from logparse.failures.scan import OF_WHOLE_JOBS, SYNTAX, Hit
 from logparse.failures.signatures import JUDGED
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.ranks import place_of
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # Lines before the last step that an error may be in although it is why the run ended.
 WRITTEN_LATE = 10

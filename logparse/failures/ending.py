@@ -6,7 +6,6 @@ How it is found out is in judge.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, field, fields
 from typing import Any
 
 from logparse.failures.evidence import NOVEL, FailureLine
@@ -14,7 +13,7 @@ from logparse.failures.frames import Frame
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.suspicions import Suspect, Suspicion
 from logparse.findings import Note, info, warning
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import MISSING, dataclass, field, fields
 
 # Fields of an ending that are one line each.
 LINES_OF_ENDING = ("printed_last", "unfinished_save")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from logparse.failures.attribution import same_message
 from logparse.failures.exception_chain import BEGINS, CHAIN
@@ -11,7 +10,7 @@ from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import is_near
 from logparse.failures.scan import INTERRUPTED, Hit, quoted
 from logparse.failures.trainers import FileEnds
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 # Lines of evidence, at most.
 MOST_EVIDENCE = 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -12,7 +11,7 @@ import regex
 from logparse.failures.kinds import LONGEST_REMEMBERED
 from logparse.failures.prefixes import read_prefixes, writer_of
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 from logparse.masking import mask, mask_text
 
 # Lines of a traceback that are read, and lines between two of its calls or the last one and its exception, at most.

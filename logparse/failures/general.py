@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import regex
 
 from logparse.failures.kinds import MOST_KINDS, blurred, kind_of
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 from logparse.package_tables import fields_of, read_table
 
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from logparse.failures.prefixes import OF_WORKER, comparable
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.blocks import TextBlock
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from logparse.failures.scan import Hit

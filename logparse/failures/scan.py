@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from functools import cache, lru_cache
 
 import polars as pl
@@ -37,7 +36,7 @@ from logparse.failures.silence import silent_seconds
 from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
 from logparse.lazy_regex import lazy_regex
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 from logparse.masking import mask_text
 
 # Characters of a line that is quoted, and at each end of a long line in which signs of a failure are looked for.

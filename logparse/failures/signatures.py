@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import regex
 
 from logparse.failures.general import general_words, words_for
 from logparse.failures.kinds import blurred, kind_of, names_digit
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 from logparse.package_tables import fields_of, read_table
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 
 import polars as pl
 
 from logparse.failures.suspicions import Suspicion
 from logparse.inputs.ranks import ranks_of_files
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # A slow rank is by this share above the median of the ranks, over the run and in most intervals.
 SLOWER, MOST_INTERVALS, FEWEST_INTERVALS = 0.08, 0.6, 3

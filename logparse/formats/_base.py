@@ -11,11 +11,10 @@ pattern of a SettingSentence by the regex module.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import cached_property
 from typing import Literal
 
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 from logparse.schema import EventKind
 
 # Digits of ASCII: to build a regex for those of all scripts takes three times as long, and nothing reads them.

@@ -6,7 +6,6 @@ Credentials, endpoint and proxies come from the environment, as obstore reads it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -15,7 +14,7 @@ import regex
 
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 HTTP = ("http://", "https://")
 # A store that fails or cannot be reached is asked again for so long; obstore's own three minutes are long to wait for.

@@ -515,24 +515,14 @@ def test_help_in_chinese_imports_no_polars():
     assert not loaded & {"polars", "numpy", "regex", "analysis.flops"}
 
 
-@pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])
-def test_reader_that_closes_the_pipe_is_no_failure(folder, arguments):
-    command = [PROGRAM, "analyze", *arguments]
+def test_reader_that_closes_the_pipe_is_no_failure(folder):
+    command = [PROGRAM, "analyze", "run.log"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         said = process.stderr.read().decode()
-    assert said == ""
-    assert process.returncode == 0
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("arguments", [["run.log"], ["run.log", "--json"]], ids=["table", "json"])
-def test_full_disk_behind_stdout_is_no_traceback(folder, arguments):
-    command = [PROGRAM, "analyze", *arguments]
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, cwd=folder, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert b"Traceback" not in done.stderr
-    assert done.returncode == 2
+    assert (process.returncode, said) == (0, "")
+    as_json = run_logparse("analyze", "run.log", "--json", cwd=folder, unread=True)
+    assert (as_json.returncode, as_json.stderr) == (0, "")
 
 
 @pytest.fixture

@@ -176,9 +176,6 @@ def names_in(node: ast.AST) -> set[str]:
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-MADE = [(path, call) for path in SOURCES for call in calls(path, "warning", "info") if call.args]
-
-
 def fields_of(template: str) -> dict[str, str]:
     """The forms of a template's fields by name."""
     return {name: form or "" for _, name, form, _ in string.Formatter().parse(template) if name is not None}
@@ -196,5 +193,6 @@ def said_with(pattern: str, call: ast.Call) -> list[str]:
 
 
 def test_every_note_has_words_for_its_fields():
-    every = [(f"{named(path)}:{call.lineno}", call, pattern) for path, call in MADE for pattern in codes(call.args[0])]
+    made = [(path, call) for path in SOURCES for call in calls(path, "warning", "info") if call.args]
+    every = [(f"{named(path)}:{call.lineno}", call, pattern) for path, call in made for pattern in codes(call.args[0])]
     assert [(place, pattern) for place, call, pattern in every if not said_with(pattern, call)] == []

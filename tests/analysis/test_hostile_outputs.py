@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import PROGRAM, ROOT, megatron_log, run_logparse, run_process
+from helpers import PROGRAM, ROOT, megatron_log, run_logparse, run_process, sweep_after
 from polars.testing import assert_frame_equal
 
 from analysis.history.folder import Folder
@@ -252,23 +252,45 @@ def test_sigterm_leaves_nothing_behind(folder):
 @needs_full
 @pytest.mark.parametrize(
     ("arguments", "streams"),
-    [
-        *((arguments, ("stdout",)) for arguments in (["run.log"], ["run.log", "-o", "out"], ["--help"])),
-        *((arguments, ("stderr",)) for arguments in (["run.log"], ["run.log", "-o", "out"], ["--help"])),
-        *((arguments, ("stdout", "stderr")) for arguments in (["none.log"], ["--nosuch"])),
-    ],
+    sweep_after(
+        3,
+        [
+            (["run.log", "-o", "out"], ("stdout",)),
+            (["run.log"], ("stderr",)),
+            (["none.log"], ("stdout", "stderr")),
+            *((arguments, ("stdout",)) for arguments in (["run.log"], ["run.log", "--json"], ["--help"])),
+            *((arguments, ("stderr",)) for arguments in (["run.log", "-o", "out"], ["--help"])),
+            (["--nosuch"], ("stdout", "stderr")),
+        ],
+    ),
     ids=" ".join,
 )
 def test_a_full_device_is_no_verdict(folder, arguments, streams):
     with FULL.open("wb") as full:
-        given = {name: full if name in streams else subprocess.DEVNULL for name in ("stdout", "stderr")}
-        done = subprocess.run([PROGRAM, "analyze", "--no-charts", *arguments], cwd=folder, check=False, **given)
+        given = {name: full if name in streams else subprocess.PIPE for name in ("stdout", "stderr")}
+        command = [PROGRAM, "analyze", "--no-charts", *arguments]
+        done = subprocess.run(command, cwd=folder, check=False, **given)
+    assert b"Traceback" not in (done.stderr or b"")
     silent = streams == ("stderr",) and arguments in (["run.log"], ["--help"])
     assert done.returncode == (0 if silent else 2)
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(("log", "code"), [("run.log", 0), ("none.log", 2)])
+@pytest.mark.parametrize(
+    ("closed", "log", "code"),
+    sweep_after(
+        3,
+        [
+            (">&-", "run.log", 0),
+            ("2>&-", "none.log", 2),
+            ("<&- >&- 2>&-", "run.log", 0),
+            (">&-", "none.log", 2),
+            ("2>&-", "run.log", 0),
+            (">&- 2>&-", "run.log", 0),
+            (">&- 2>&-", "none.log", 2),
+            ("<&- >&- 2>&-", "none.log", 2),
+        ],
+    ),
+)
 def test_a_closed_stream_is_no_verdict(folder, closed, log, code):
     shell = f"exec {PROGRAM} analyze {log} -o out --no-charts {closed}"
     assert subprocess.run(["bash", "-c", shell], cwd=folder, check=False).returncode == code
@@ -277,7 +299,7 @@ def test_a_closed_stream_is_no_verdict(folder, closed, log, code):
         assert pl.read_parquet(folder / "out/steps.parquet").height == 6
 
 
-@pytest.mark.parametrize("arguments", ["--help", "--version", "analyze --help"])
+@pytest.mark.parametrize("arguments", sweep_after(1, ["analyze --help", "--help", "--version"]))
 def test_help_into_a_closed_pipe_is_no_verdict(folder, arguments):
     shell = f"set -o pipefail; {PROGRAM} {arguments} | true"
     assert subprocess.run(["bash", "-c", shell], cwd=folder, check=False).returncode == 0
@@ -298,7 +320,7 @@ def limited(folder, limit, value, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("gigabytes", [2, 4])
+@pytest.mark.parametrize("gigabytes", sweep_after(1, [4, 2]))
 def test_where_memory_is_limited_the_page_has_no_pictures(folder, gigabytes, tmp_path):
     own = {"XDG_CACHE_HOME": str(tmp_path / "caches")}
     done = limited(folder, resource.RLIMIT_AS, gigabytes << 30, "analyze", "run.log", "-o", "out", "-q", **own)
@@ -326,10 +348,15 @@ def test_few_open_files_are_no_traceback(folder):
 
 
 def test_python_may_drop_docstrings(folder):
+    done = run_process("analyze", "--help", cwd=folder, command=(sys.executable, "-OO", "-m", "logparse"))
+    assert "Analyze a run" in done.stdout
+
+
+@pytest.mark.slow
+def test_python_draws_without_docstrings(folder):
+    """Python compiles every package anew for this."""
     done = run_process("analyze", "run.log", "-o", "out", "-q", cwd=folder, PYTHONOPTIMIZE="2")
     assert (done.returncode, done.stderr) == (0, "")
-    flag = run_process("analyze", "--help", cwd=folder, command=(sys.executable, "-OO", "-m", "logparse"))
-    assert "Analyze a run" in flag.stdout
 
 
 def test_a_step_number_beyond_all_is_no_fault(tmp_path):
@@ -345,7 +372,7 @@ def test_a_step_number_beyond_all_is_no_fault(tmp_path):
 
 @pytest.mark.parametrize("arguments", [("analyze", "run.log"), ("trend", "--history", "h")], ids=" ".join)
 def test_a_folder_whose_name_is_not_utf8_is_refused(folder, arguments):
-    done = run_process(*arguments, "-o", os.fsdecode(b"o\xff"), cwd=folder)
+    done = run_logparse(*arguments, "-o", os.fsdecode(b"o\xff"), cwd=folder)
     assert done.returncode == 2
     assert "the name of the folder 'o\\udcff' is not UTF-8\n  try:   give another folder" in done.stderr
 
@@ -366,7 +393,7 @@ def test_strangers_in_a_history_do_not_shut_it(folder):
     Path(os.fsdecode(stray)).mkdir()
     Path(os.fsdecode(stray), record.name).write_bytes(record.read_bytes())
     os.mkfifo(record.with_name("a" * 32 + ".f0fe286a.v3.parquet"))
-    done = run_process("history", "list", "--history", "h", cwd=folder)
+    done = run_logparse("history", "list", "--history", "h", cwd=folder)
     assert (done.returncode, "its name is not UTF-8" in done.stderr) == (0, True)
     assert "it is not a regular file" in done.stderr
     assert " 1 " in done.stdout

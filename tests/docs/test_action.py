@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import regex
 import yaml
-from helpers import PROGRAM, ROOT, run_logparse
+from helpers import PROGRAM, ROOT, run_logparse, sweep_after
 from served import served_program
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
@@ -341,8 +341,18 @@ def _shell_of(language: str) -> str:
     return "\n".join(yaml.safe_load(gitlab)["gate"]["script"])
 
 
-@pytest.mark.parametrize("language", ["yaml", "groovy"])
-@pytest.mark.parametrize(("release", "code"), [(RELEASES[1], 1), (RELEASES[2], 0)])
+@pytest.mark.parametrize(
+    ("language", "release", "code"),
+    sweep_after(
+        2,
+        [
+            ("yaml", RELEASES[1], 1),
+            ("groovy", RELEASES[2], 0),
+            ("yaml", RELEASES[2], 0),
+            ("groovy", RELEASES[1], 1),
+        ],
+    ),
+)
 def test_the_examples_of_other_systems_run(runner, language, release, code):
     runner.use(logs="8.0.RC1-*.log", release=RELEASES[0], history="runs")
     (runner.workspace / "out").mkdir()

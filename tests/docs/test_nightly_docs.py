@@ -7,6 +7,9 @@ import pytest
 import regex
 from helpers import ROOT, run_shown
 
+# The page records 180 runs.
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs/nightly.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(sh|text)([^\n]*)\n(.*?)```", TEXT, regex.DOTALL)

@@ -105,7 +105,7 @@ def test_data_files_are_whole_in_the_wheel(wheel):
 
 EVERY_PYTHON = ("python3.11", "python3.12", "python3.13", "python3.14")
 RUNNING = f"python{sys.version_info.major}.{sys.version_info.minor}"
-# `make wheel` tries all and needs a package index; `make test` tries the one that runs the tests.
+# `make wheel` tries all and needs a package index; `make test-slow` tries the one that runs the tests.
 THOROUGH = bool(os.environ.get("LOGPARSE_EVERY_PYTHON"))
 INTERPRETERS = EVERY_PYTHON if THOROUGH else (RUNNING,)
 OF_PYENV = Path.home() / ".pyenv/versions"
@@ -184,7 +184,7 @@ def test_each_python_of_the_classifiers_is_tried():
 
 def test_what_runs_on_every_landing_tries_the_wheel():
     """In all Pythons of the machine, as a target of the Makefile does."""
-    assert "\nLOGPARSE_EVERY_PYTHON=1 make test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert "\nLOGPARSE_EVERY_PYTHON=1 make test-slow\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nwheel:")[2].split("\n")[1]
     assert "LOGPARSE_EVERY_PYTHON=1" in recipe
     assert "-k wheel_runs tests/docs/test_packaging.py" in recipe

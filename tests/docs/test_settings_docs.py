@@ -9,6 +9,8 @@ from helpers import ROOT, run_logparse, run_shown
 from analysis.project.project_file import PROJECT_OPTIONS, VARIABLES
 from logparse.schema import QUANTITIES, QUANTITY
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 TEXT = (ROOT / "docs/settings.md").read_text(encoding="utf-8")
 (PROJECT,) = regex.findall(r"```toml\n(.*?)```", TEXT, regex.DOTALL)
 COMMANDS = [line for block in regex.findall(r"```sh\n(.*?)```", TEXT, regex.DOTALL) for line in block.splitlines()]

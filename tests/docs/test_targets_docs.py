@@ -1,9 +1,12 @@
 """What docs/targets.md shows is what happens."""
 
+import pytest
 import regex
 from helpers import ROOT, run_logparse, run_shown
 
 from analysis.run.targets import figures
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 TEXT = (ROOT / "docs/targets.md").read_text(encoding="utf-8")
 BLOCKS = regex.findall(r"```(\w+)\n(.*?)```", TEXT, regex.DOTALL)

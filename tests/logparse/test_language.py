@@ -252,7 +252,8 @@ def test_errors_take_no_bare_text():
 
 # Calls whose words are no message: data, formulas and their sources, regular expressions, what is a fault of ours.
 NO_MESSAGE = (
-    *("Column", "Quantity", "ValueError", "AttributeError", "RuntimeError", "compile"),
+    *("Column", "Quantity", "ValueError", "AttributeError", "RuntimeError", "FrozenInstanceError"),
+    *("compile", "lazy_regex"),
     *("Formula", "PrintedFormula", "_m", "Metric", "_rate", "_time", "Dialect"),
 )
 NO_MESSAGE_NAMED = ("help", "source", "text", "rich_help_panel", "printed_by", "labels", "settings")

@@ -42,8 +42,17 @@ def log_of(complaint: dict[str, Any]) -> str:
     return arguments_dump(settings) + "\n".join(lines) + "\n"
 
 
+_runs: dict[str, Run] = {}
+
+
 def run_of(complaint: dict[str, Any], folder: Path) -> Run:
-    """The run of a complaint, read and computed."""
+    """The run of a complaint, read and computed once."""
+    if (words := repr(complaint)) not in _runs:
+        _runs[words] = _analyzed(complaint, folder)
+    return _runs[words]
+
+
+def _analyzed(complaint: dict[str, Any], folder: Path) -> Run:
     path = folder / "run.log"
     path.write_text(log_of(complaint))
     formula = find_formula(complaint.get("formula", "ascendspeed"))

@@ -21,6 +21,7 @@ from unittest.mock import patch
 import cores
 import hypothesis
 import polars as pl
+import pytest
 
 from analysis import cli
 from logparse.__main__ import main
@@ -159,11 +160,19 @@ def few(cases: int, **more: Any) -> hypothesis.settings:
     return hypothesis.settings(**more) if exploring else hypothesis.settings(max_examples=cases, **more)
 
 
-def run_logparse(*arguments: str, cwd: Path, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
+def sweep_after(kept: int, cases: Iterable[Any]) -> list[Any]:
+    """Cases of a test: `make test` runs the first ``kept`` of them, `make explore` the others too."""
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*value, marks=[pytest.mark.sweep] * (at >= kept)) for at, value in enumerate(values)]
+
+
+def run_logparse(
+    *arguments: str, cwd: Path, stdin: bytes = b"", unread: bool = False, **env: str
+) -> subprocess.CompletedProcess[str]:
     """Run the console script's entry in this process, a second sooner than a process of its own.
 
     In English, whatever the locale; ``env`` is added to the environment. Working folder, environment, language, streams
-    and what else a process has of its own are as before when it returns.
+    and what else a process has of its own are as before when it returns. If ``unread``, nobody reads stdout.
     """
     if odd := [name for name in env if name.startswith("PYTHON")]:
         raise ValueError(f"{odd} are read where Python starts: use run_process")
@@ -178,12 +187,12 @@ def run_logparse(*arguments: str, cwd: Path, stdin: bytes = b"", **env: str) -> 
         # A fault must not pass for an error that was expected.
         patch.object(cli, "unforeseen", _raise),
         warnings.catch_warnings(),
-        TemporaryFile() as out,
+        _unread_pipe() if unread else TemporaryFile() as out,
         TemporaryFile() as err,
     ):
         with _streams(stdin, out, err):
             code = contextvars.copy_context().run(_exit_code)
-        said = (_content(out), _content(err))
+        said = ("" if unread else _content(out), _content(err))
     return subprocess.CompletedProcess([PROGRAM, *arguments], code, *said)
 
 
@@ -241,6 +250,13 @@ def _streams(stdin: bytes, out: BinaryIO, err: BinaryIO) -> Iterator[None]:
             stream = stack.enter_context(open(number, encoding="utf-8", closefd=False, **how))
             stack.enter_context(patch.object(sys, name, stream))
         yield
+
+
+def _unread_pipe() -> BinaryIO:
+    """The writing end of a pipe whose reader is gone, as with ``| true``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "wb")
 
 
 def _command(name: str) -> object:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from analysis.compare.comparison import Comparison
@@ -20,7 +19,7 @@ from analysis.present.views.compare_json import document as comparison_document
 from analysis.present.views.gate import judged
 from analysis.present.words import word
 from logparse.language import some, speaking, tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 from logparse.schema import SCHEMA_VERSION
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -18,7 +17,7 @@ from analysis.present.views.ending import ending_word
 from analysis.present.words import word
 from analysis.present.words.forms import big, devices
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 Row = Mapping[str, Any]
 UNKNOWN = "-"

@@ -190,6 +190,7 @@ def test_an_engine_that_does_not_exist_is_refused(tmp_path):
     assert "unknown engine 'rai'\n  try:   did you mean ray? use one of local, ray" in done.stderr
 
 
+@pytest.mark.slow
 def test_without_a_cluster_people_are_told_how_to_get_one(tmp_path):
     pytest.importorskip("ray")
     done = run_process("analyze", "--each", "no.log", "--engine", "ray", cwd=tmp_path, RAY_ADDRESS="nonsense")

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from helpers import ROOT, megatron_log, run_logparse
+from helpers import ROOT, megatron_log, run_logparse, sweep_after
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -124,7 +124,7 @@ def test_an_account_is_what_was_written():
 # Merged, they are what one call gives.
 
 
-@pytest.mark.parametrize("n", [1, 2, 4, 9])
+@pytest.mark.parametrize("n", sweep_after(2, [2, 9, 1, 4]))
 def test_merged_shards_are_what_one_call_gives(logs, local, tmp_path, n):
     done, there = local
     out = shards(logs, tmp_path / "out", n)

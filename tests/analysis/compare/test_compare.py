@@ -271,9 +271,9 @@ def test_a_run_cannot_be_on_both_sides(tmp_path):
 
 def test_one_run_per_release_shows_the_noise(tmp_path):
     """Nightly builds: each run is a release of its own, and the sides are judged as two folders of the same runs."""
-    old, new = side(tmp_path, "a", range(1, 11)), side(tmp_path, "b", range(11, 21), ms=1027.0)
+    old, new = side(tmp_path, "a", range(1, 6)), side(tmp_path, "b", range(11, 16), ms=1027.0)
     nightly = [
-        replace(one, runs=one.runs.with_columns(release=pl.format("2026-{}-{}", pl.lit(one.asked), pl.int_range(10))))
+        replace(one, runs=one.runs.with_columns(release=pl.format("2026-{}-{}", pl.lit(one.asked), pl.int_range(5))))
         for one in (old, new)
     ]
     folders, nights = (compare(*sides, [JUDGED[DEFAULT_METRIC]], None) for sides in ((old, new), nightly))

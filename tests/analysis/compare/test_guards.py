@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse, sweep_after
 from releases import as_steps, record
 
 from analysis.compare.comparison import Side, compare
@@ -63,7 +63,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("runs", [4, 5])
+@pytest.mark.parametrize("runs", sweep_after(1, [4, 5]))
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_is_a_regression(tmp_path, wrong, runs):
     how, metrics = WRONG[wrong]
@@ -72,7 +72,7 @@ def test_what_is_wrong_is_a_regression(tmp_path, wrong, runs):
     assert (found.verdict, metrics - told) == ("regression", set())
 
 
-@pytest.mark.parametrize("runs", [1, 3, 5])
+@pytest.mark.parametrize("runs", sweep_after(2, [1, 4, 3, 5]))
 def test_two_sides_that_are_alike(tmp_path, runs):
     found = judged(side(tmp_path, "a", range(runs)), side(tmp_path, "b", range(10, 10 + runs)))
     assert found.verdict == "no regression"
@@ -81,8 +81,8 @@ def test_two_sides_that_are_alike(tmp_path, runs):
 
 def test_a_longer_run_has_no_better_loss(tmp_path):
     falling = {"loss": lambda step: f"{10 / step:.6E}"}
-    old = side(tmp_path, "a", range(3), **falling)
-    found = judged(old, side(tmp_path, "b", range(10, 13), steps=2 * STEPS, **falling))
+    old = side(tmp_path, "a", range(2), **falling)
+    found = judged(old, side(tmp_path, "b", range(10, 12), steps=2 * STEPS, **falling))
     (loss,) = [f for f in found.verdicts if f.metric == FINAL_LOSS]
     assert (loss.verdict, loss.effect.change) == ("no regression", pytest.approx(0, abs=1e-6))
 

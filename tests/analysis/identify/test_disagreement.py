@@ -203,6 +203,8 @@ def test_a_size_that_was_counted_once_too_often_is_named(tmp_path, factor, code)
     more = {"first_step": 7, "every": 7}
     line = {"tokens/s": f"{TOTAL * factor:.3f}"}
     assert told(tmp_path, line, LAYOUT, **more) == {"logged_tokens_per_second": [code]}
+    if code.startswith("ms") or "of_tokens" in code:
+        return
     one = {"tokens per gpu per second (tgs)": f"{TOTAL / 128 * factor:.6f}"}
     of_one = {"rate_times_devices": "rate_of_all_devices", "rate_of_one_device": "rate_divided_again"}
     assert told(tmp_path, one, LAYOUT, **more) == {"logged_tokens_per_second_per_device": [of_one.get(code, code)]}

@@ -65,8 +65,8 @@ def test_a_night_of_the_past_is_judged_as_it_was(place):
 
 
 def test_a_backtest_is_one_row_a_night(place):
-    text = gate(place, "--backtest", f"{day(6)}..{day(16)}")
-    assert text.startswith("backtest of 11 nights\nnights that fail the gate: ")
+    text = gate(place, "--backtest", f"{day(8)}..{day(9)}")
+    assert text.startswith("backtest of 2 nights\nnights that fail the gate: ")
     nights = json.loads(gate(place, "--backtest", f"{day(6)}..{day(16)}", "--json"))["nights"]
     assert [night["day"] for night in nights] == [f"{day(n)}" for n in range(6, 17)]
     told = {night["day"]: night for night in nights}
@@ -74,9 +74,9 @@ def test_a_backtest_is_one_row_a_night(place):
     assert [n["fails"] for n in nights][:3] == [False, False, False]
     assert told[f"{day(10)}"]["still_open"] == ["first"]
     assert sum("first" in night["cleared"] for night in nights) == 1
-    once = json.loads(gate(place, "--backtest", f"{day(6)}..{day(16)}", "--json", "--fail-on", "new"))["nights"]
+    once = json.loads(gate(place, "--backtest", f"{day(8)}..{day(10)}", "--json", "--fail-on", "new"))["nights"]
     assert [night["day"] for night in once if night["fails"]] == [f"{day(9)}"]
-    assert "| night | verdict |" in gate(place, "--backtest", f"{day(6)}..{day(16)}", "--markdown")
+    assert "| night | verdict |" in gate(place, "--backtest", f"{day(9)}..{day(9)}", "--markdown")
 
 
 def test_each_night_is_judged_as_the_gate_judged_it(place):

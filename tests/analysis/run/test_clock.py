@@ -219,7 +219,7 @@ def test_a_file_of_a_restart_begins_at_its_own_first_stamp(tmp_path):
     )
 
 
-@few(15)
+@few(5)
 @given(st.data())
 def test_goodput_lies_between_0_and_1_and_no_part_below_0_for_any_log(tmp_path_factory, data):
     """Any times, stamps, batches, starts, damage: lines as a decoder could read them."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from helpers import arguments_dump, megatron_line, of_code
+from helpers import arguments_dump, megatron_line, of_code, sweep_after
 from runs import BEGIN, analyze_text, events, no_starts, rate_of, rows, started
 
 from analysis.present.words import say
@@ -39,7 +39,7 @@ def merged(ranks: int, clock: datetime | None, first: int = 1, last: int = STEPS
 
 
 @pytest.mark.parametrize("clock", [None, BEGIN], ids=["no clock", "clock"])
-@pytest.mark.parametrize("ranks", [2, 8])
+@pytest.mark.parametrize("ranks", sweep_after(1, [2, 8]))
 def test_of_ranks_merged_into_one_file_one_row_per_step_counts(tmp_path, ranks, clock):
     alone = analyze_text(tmp_path, text(merged(1, clock)))
     result = analyze_text(tmp_path, text(merged(ranks, clock)))

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import polars as pl
 import pytest
-from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log
+from fixture_runs import FOLDERS, run_of_fixture
+from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log
 from runs import stamped_log
 
 from analysis.flops import WORDS, find_formula
@@ -262,16 +263,11 @@ def test_a_log_without_memory_lines_says_nothing_of_it(tmp_path):
     assert plan.assumed == ()
 
 
-def test_every_fixture_can_be_planned(tmp_path):
-    for path in sorted((ROOT / "fixtures").rglob("run.log")):
-        log = read_run([str(path)])
-        context = build_context(log.settings, log.format)
-        analysis = analyze_steps(
-            interpret(log).steps, log.starts, log.records, context, find_formula("megatron"), peak_by_hand(300, "bf16")
-        )
-        plan = plan_against(analysis, context, log.records)
-        assert all(sentences_of(row.findings) for row in plan.rows)
-        assert not plan.gap or sum(part.share for part in plan.gap) == pytest.approx(1)
+def test_every_fixture_can_be_planned():
+    for folder in FOLDERS:
+        plan = run_of_fixture(folder).expectations.plan
+        assert all(sentences_of(row.findings) for row in plan.rows), folder
+        assert not plan.gap or sum(part.share for part in plan.gap) == pytest.approx(1), folder
 
 
 def test_no_steps_asked_for_is_no_time_left(tmp_path):

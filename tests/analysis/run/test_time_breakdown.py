@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
+from helpers import few
 from hypothesis import example, given
 from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
@@ -253,6 +254,7 @@ def logs(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame, Pauses]:
 LOST_A_DIGIT = rows([10, 11, 12, 13] * 2, step_time_ms=[0.0, 0.0, 900.0, 900.0, 0.0, 900.0, 9000.0, 9000.0])
 
 
+@few(8)
 @example((LOST_A_DIGIT, events(), NO_PAUSES), False)
 @given(logs(), st.booleans())
 def test_the_parts_are_the_whole_and_the_shares_are_one(log, holds):

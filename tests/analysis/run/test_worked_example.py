@@ -20,7 +20,7 @@ from logparse.findings import info
 
 LOGGED = "logged_tflops_per_second_per_device"
 RATES = ("steady", "with_stalls", "all_steps", "wall_clock")
-FEW = few(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = few(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import pytest
 from analysis.present.views.format_draft import draft_toml
 from logparse.decode.step_lines import decode_steps
 from logparse.draft.draft import draft_format
+from logparse.draft.labels import draft_labels
 from logparse.errors import NoStepLineError
 from logparse.formats._user import make_format
 from logparse.inputs.discovery import find_sources
@@ -227,3 +228,9 @@ def test_nothing_to_draft_is_an_error_of_three_parts(lines, said, tmp_path):
     assert said in refused.value.problem
     assert "run.log" in refused.value.where
     assert refused.value.remedy
+
+
+def test_a_value_that_a_cut_line_lost_says_nothing_of_its_label():
+    whole, cut = (draft_labels({"loss": ["2.5", "2.4", *more]}, None, {}) for more in ((), ("",)))
+    assert [label.reading for label in cut] == [label.reading for label in whole]
+    assert whole[0].reading is not None

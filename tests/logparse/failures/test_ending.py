@@ -95,6 +95,15 @@ def test_the_launchers_report_gives_rank_host_and_code(tmp_path):
     assert (ending.rank, ending.host) == (2, None)
 
 
+def test_the_launchers_report_is_read_in_its_own_file(tmp_path):
+    cut, other = tmp_path / "node_0.log", tmp_path / "node_1.log"
+    heading, *lines = BLOCK.format(rank=5, code=1).splitlines(keepends=True)
+    cut.write_text(f"starting\nValueError: a\n{heading}")
+    other.write_text("".join(["starting\n", "waiting\n", "waiting\n", *lines]))
+    ending = diagnose_run([str(cut), str(other)])
+    assert (ending.family, ending.rank, ending.host, ending.exit_code) == ("exception", None, None, None)
+
+
 def test_a_wrapper_of_hccl_follows_from_a_code_of_cann(tmp_path):
     wrapper = "RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:81"
     head = "[ERROR] 2025-01-02-03:04:05 (PID:7, Device:5, RankID:5) ERR02200 DIST call hccl api failed."
