@@ -37,7 +37,7 @@ Value = str | int | float | Mapping[str, int | bool] | None
 def read_cell(column: str, cell: str, where: str) -> Value:
     """The value of ``cell``. Raises InputError, with ``where`` in it, for a value that the column does not take."""
     if column == "sizes":
-        return _sizes(cell, where)
+        return dict(_size(part, where) for part in cell.split())
     if not cell:
         return None
     if column in COUNTS:
@@ -77,10 +77,6 @@ def _formula(cell: str, where: str) -> str:
         return cell
     remedy = tr("use one of {names}", names=", ".join(PRINTED_FORMULAS))
     raise located(unknown_name(msg("formula"), cell, PRINTED_FORMULAS, remedy), where)
-
-
-def _sizes(cell: str, where: str) -> dict[str, int | bool]:
-    return dict(_size(part, where) for part in cell.split())
 
 
 def _size(part: str, where: str) -> tuple[str, int | bool]:

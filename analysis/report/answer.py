@@ -136,7 +136,7 @@ def describe_peak(peak: DevicePeak) -> str:
 
 def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
     parts = [tr("MFU {value} of the peak", value=percent_of_peak(mfu))]
-    parts += [] if hfu is None else [_hfu_text(hfu)]
+    parts += [] if hfu is None else [tr("HFU {share}", share=percent_of_peak(hfu))]
     if peak.range:
         low, high = (mfu * peak.peak_tflops_per_second / bound for bound in reversed(peak.range))
         text = msg("{least} to {most} over the variants of the device, {low} to {high} TFLOP/s")
@@ -148,10 +148,6 @@ def _gauge_words(peak: DevicePeak, mfu: float, hfu: float | None) -> str:
 def _value(metric: Metric, rate: dict[str, Any]) -> float | None:
     value: float | None = rate[str(metric.row_column)]
     return value
-
-
-def _hfu_text(hfu: float | None) -> str:
-    return "" if hfu is None else tr("HFU {share}", share=percent_of_peak(hfu))
 
 
 def rates_table(runs: Sequence[Run]) -> Table:

@@ -96,10 +96,6 @@ def _title(runs: Sequence[Run]) -> str:
     )
 
 
-def _thinning(rows: pl.DataFrame) -> str:
-    return describe_thinning(rows) if rows["rows"].max() != 1 and len(rows) else ""
-
-
 def _place(run: Run) -> str:
     place = place_among(run.expectations.published)
     return say(place) if place else ""
@@ -162,7 +158,7 @@ def _sections(runs: Sequence[Run], charts: dict[str, Any], rows: pl.DataFrame, p
     from markupsafe import Markup
 
     first = runs[0]
-    thinned = _thinning(rows)
+    thinned = describe_thinning(rows) if rows["rows"].max() != 1 and len(rows) else ""
     return {
         **{name: shown(runs) for name, shown in _OF_ALL.items()},
         **{name: [shown(run) for run in runs] for name, shown in _OF_EACH.items()},

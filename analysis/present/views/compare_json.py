@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.compare.comparability import Change, Field
-from analysis.compare.comparison import Comparison, FailedRun, LossAgreement, Side
+from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
@@ -44,7 +44,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "less_work": less_documents(comparison.less_work),
         "noise": _noise(comparison, comparison.judged[0]),
         "failed": {
-            side: [_failed(run) for run in runs]
+            side: [{"run_id": run.run_id, "name": run.name, "ending": ending_document(run.ending)} for run in runs]
             for side, runs in zip(("baseline", "candidate"), comparison.failed, strict=True)
         },
         "left_out": [_left_out(run) for run in comparison.left_out],
@@ -88,10 +88,6 @@ def _side(side: Side) -> dict[str, Any]:
         side.runs.select("run_id", "name", "release", *(n for n in ANNOTATION_COLUMNS if n in side.runs.columns))
     )
     return {"asked": side.asked, "releases": side.releases, "runs": runs}
-
-
-def _failed(run: FailedRun) -> dict[str, Any]:
-    return {"run_id": run.run_id, "name": run.name, "ending": ending_document(run.ending)}
 
 
 def _left_out(run: LeftOut) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analysis.compare.comparison import Comparison, Side
@@ -59,15 +59,11 @@ def _text(compared: Sequence[Comparison], wrong: Sequence[Comparison], template:
 def _lines(one: Comparison, template: str | None) -> Iterator[str]:
     url = _url(one.candidate, template)
     metrics = tr(", ").join(map(_metric, _wrong_findings(one)[:MOST_METRICS]))
-    fields = {"job": one.job, "verdict": _named(one)}
+    fields = {"job": one.job, "verdict": word("verdicts", one.verdict) if one.verdict else tr("not comparable")}
     text = tr("{job}: {verdict}: {metrics}", metrics=metrics, **fields) if metrics else tr("{job}: {verdict}", **fields)
     yield f"{text} {url}" if url else text
     if causes := _causes(one):
         yield tr("probable cause: {names}", names="; ".join(causes))
-
-
-def _named(one: Comparison) -> str:
-    return word("verdicts", one.verdict) if one.verdict else tr("not comparable")
 
 
 def _wrong_findings(one: Comparison) -> list[Finding]:
@@ -83,13 +79,9 @@ def _causes(one: Comparison) -> list[str]:
     return [describe_change(change) for change in one.changes if change.is_candidate][:MOST_CHANGES]
 
 
-def _newest(side: Side) -> Mapping[str, Any] | None:
-    return side.runs.row(-1, named=True) if len(side.runs) else None
-
-
 def _url(side: Side, template: str | None) -> str | None:
     """The address of the newest run of a side."""
-    newest = _newest(side)
+    newest = side.runs.row(-1, named=True) if len(side.runs) else None
     return run_url(template, newest) if newest else None
 
 
