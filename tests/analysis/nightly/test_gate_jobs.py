@@ -197,8 +197,8 @@ UNRELATED = {"last_step": 40, "planned_steps": 100, "step_lines": 40, "world_siz
 
 @pytest.mark.parametrize("extra", [COMPLETED, UNRELATED])
 def test_only_a_run_that_did_not_complete_is_called_crashed_and_only_by_runs_of_its_kind(extra):
-    made = [row | {"last_step": 100, "planned_steps": 100} for row in rows(0.0, 0.0)]
-    runs = run_frame([*made, made[-1] | {"run_id": "extra"} | extra])
+    *made, last = [row | {"last_step": 100, "planned_steps": 100} for row in rows(0.0, 0.0, 0.0)]
+    runs = run_frame([*made, last | extra])
     assert "crashed" not in verdicts_of_runs(runs, runs["run_id"], read_policy({"min_steps": 35}), {}).values()
 
 
