@@ -272,18 +272,18 @@ def _reaches(rules: Sequence[Signature], text: str, rest: int, vague: bool) -> b
 def _with_message(hit: Hit, block: TextBlock) -> Hit:
     """An exception whose message goes on below its line with that; one that carries another as that."""
     at = hit.line - block.first
-    said, is_bare = block.texts[at], hit.meaning.signature == "python.exception"
-    if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(said))):
-        said = carried["last"].replace("\\'", "'")
+    printed, is_bare = block.texts[at], hit.meaning.signature == "python.exception"
+    if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(printed))):
+        printed = carried["last"].replace("\\'", "'")
     elif is_bare and _NO_MESSAGE.search(hit.text):
         below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
         message = next((text for text in below if text), None)
         if message is None or message.startswith(("Traceback", "File ")):
             return hit
-        said = f"{said.rstrip()} {message}"
+        printed = f"{printed.rstrip()} {message}"
     else:
         return _with_rest(hit, block, at) if is_bare or hit.role == "root" else hit
-    whole = _read(hit.source, hit.line, said)
+    whole = _read(hit.source, hit.line, printed)
     return replace(hit, text=whole.text, meaning=whole.meaning) if whole else hit
 
 
