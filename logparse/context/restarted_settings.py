@@ -88,7 +88,7 @@ def _of_source(printed: Mapping[int | None, Sequence[Row]], source: str) -> Iter
         yield Printing(source, following, known)
 
 
-def first_printed(printings: list[Printing]) -> dict[str, Row]:
+def first_printed(printings: Sequence[Printing]) -> dict[str, Row]:
     """Every setting as it was in force first. A kind of block that a file printed before is not filled up later."""
     rows: dict[str, Row] = {}
     kinds: dict[str, set[str]] = {}
