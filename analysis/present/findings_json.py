@@ -36,13 +36,16 @@ def origin_text(origin: Origin) -> str:
 
 def plain(value: Any) -> Any:
     """``value`` as JSON has it: findings as objects, times as text; null for no number or no year."""
+    # A finding may list many thousand steps.
+    if isinstance(value, (str, int)):
+        return value
     if isinstance(value, Note):
         return {"code": value.code, "fields": plain(value.fields)}
     if isinstance(value, Origin):
         return asdict(value)
     if isinstance(value, Mapping):
         return {key: plain(part) for key, part in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    if isinstance(value, Sequence):
         return [plain(part) for part in value]
     if isinstance(value, datetime):
         return value.isoformat() if is_dated(value) else None

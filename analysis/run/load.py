@@ -14,6 +14,7 @@ from analysis.run.options import RunOptions
 from analysis.run.other_model import without_other_model
 from analysis.run.streams import MixedRun
 from logparse.context.dialects import Interpretation, interpret
+from logparse.context.restarted_settings import list_printings
 from logparse.context.run_context import (
     Fact,
     RunContext,
@@ -70,14 +71,17 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
     """Find what the numbers of ``log`` mean and what is known of its run."""
     several = len(log.sources) > 1
     lines = {**facts_of_other_formats(log.other_settings, several), **_facts_of_lines(log)}
-    build = partial(build_context, log.settings, log.format, several=several, lines=lines, places=log.steps)
+    printings = list_printings(log.settings, log.steps)
+    build = partial(
+        build_context, log.settings, log.format, several=several, lines=lines, places=log.steps, printings=printings
+    )
     printed = {name: fact for name, fact in build().facts.items() if fact.origin.kind == "log"}
     given, notes = without_other_model(how.given, printed)
     context = build(given.layers, weaker=given.weaker)
     if more := {**sizes_of_rates(log.steps, context, log.settings), **_shape_of_name(context)}:
         context = build(given.layers, weaker={**more, **given.weaker})
     context = replace(context, notes=(*notes, *context.notes))
-    changes = build_changes(context, log.settings, log.format, several, log.steps)
+    changes = build_changes(context, printings, log.format, several)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
 
 

@@ -165,10 +165,9 @@ def _corrected(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, list[
 
 def _all_dialects(*others: LogFormat) -> tuple[Dialect, ...]:
     """Those of the table, then one for each format that a single framework prints; ``others`` are the user's own."""
-    formats = (*all_formats(), *(fmt for fmt in others if fmt not in all_formats()))
     return DIALECTS + tuple(
         Dialect(fmt.framework, None, (), (), (fmt.name,), fmt.pauses_inside, fmt.rate_covers)
-        for fmt in formats
+        for fmt in (*all_formats(), *others)
         if fmt.framework
     )
 
@@ -188,7 +187,7 @@ def find_dialect(key: str) -> Dialect:
 
 def identify(log: ParsedLog) -> tuple[Dialect | None, tuple[Note, ...]]:
     """The first dialect that fits, and why."""
-    settings = frozenset(log.settings["name"])
+    settings = frozenset(log.settings["name"].unique())
     for dialect in _all_dialects(log.format):
         if evidence := dialect.evidence(log, settings):
             return dialect, evidence
@@ -221,7 +220,7 @@ def _unconditional_dialect(fmt: str) -> Dialect | None:
 
 def profiling_steps(log: ParsedLog) -> int:
     """Steps that AscendSpeed's and ModelLink's adaptive recomputation profiles before it settles."""
-    settings = dict(log.settings["name", "value"].iter_rows())
+    settings = dict(log.settings["name", "value"].unique("name", keep="last").iter_rows())
     if not settings.get("auto_recompute_device_size", "-1").isdigit():
         return 0
     steps = settings.get("auto_recompute_profiling_step", "")

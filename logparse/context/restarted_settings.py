@@ -45,8 +45,10 @@ def list_printings(settings: pl.DataFrame, places: pl.DataFrame) -> list[Printin
     )
     stepping = places["source"].unique(maintain_order=True).to_list()
     ahead = _for_next_file(collected(followed), places) if len(stepping) > 1 else collected(followed)
+    last = pl.when(pl.col("following").first().is_null()).then(pl.all().first()).otherwise(pl.all().last())
+    once = ahead.group_by("source", "following", "kind", "name", maintain_order=True).agg(last)
     printed: dict[str, dict[int | None, list[Row]]] = {}
-    for row in ahead.iter_rows(named=True):
+    for row in once.iter_rows(named=True):
         printed.setdefault(row["source"], {}).setdefault(row["following"], []).append(row)
     # Files without step lines first, then the others in the order in which their step lines follow each other.
     sources = [s for s in printed if s not in stepping] + [s for s in stepping if s in printed]
@@ -80,13 +82,13 @@ def _of_source(printed: Mapping[int | None, Sequence[Row]], source: str) -> Iter
     for following, rows in printed.items():
         if following is None and stepping:
             continue
-        fresh = {f"{row['kind']}:{row['name']}": row for row in (rows if stepping else reversed(rows))}
+        fresh = {f"{row['kind']}:{row['name']}": row for row in rows}
         kinds = {row["kind"] for row in rows}
         known = {key: row for key, row in known.items() if row["kind"] not in kinds} | fresh
         yield Printing(source, following, known)
 
 
-def first_printed(printings: list[Printing]) -> dict[str, Row]:
+def first_printed(printings: Sequence[Printing]) -> dict[str, Row]:
     """Every setting as it was in force first. A kind of block that a file printed before is not filled up later."""
     rows: dict[str, Row] = {}
     kinds: dict[str, set[str]] = {}

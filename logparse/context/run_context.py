@@ -14,7 +14,7 @@ import polars as pl
 import regex
 
 from logparse.context.derivations import Fact, broken_identities, derive, is_derived
-from logparse.context.restarted_settings import Row, first_printed, list_printings
+from logparse.context.restarted_settings import Printing, Row, first_printed, list_printings
 from logparse.findings import WITHOUT, Note, Origin, warning
 from logparse.formats._base import ABSENT, PRESENT, LogFormat
 from logparse.light_dataclass import dataclass, field, replace
@@ -85,15 +85,17 @@ def build_context(
     lines: Mapping[str, Fact] | None = None,
     places: pl.DataFrame = NO_PLACES,
     weaker: Mapping[str, Fact] | None = None,
+    printings: Sequence[Printing] = (),
 ) -> RunContext:
     """Put together what ``given`` (strongest first) and the log's ``settings`` say, and derive the rest.
 
     ``several``: the run has several files, so an origin names its file. ``lines`` are facts that the step lines or
     other formats print; they apply where no setting does. ``places`` (source, line_number) are the step lines: the
     settings of the first start count, see ``build_changes`` for the others. ``weaker`` facts fill the gaps that remain.
+    ``printings`` are what ``list_printings`` made of both, where it is known.
     Raises UsageError where quantities given by the user contradict each other.
     """
-    log = _facts_of_log(first_printed(list_printings(settings, places)), fmt, several)
+    log = _facts_of_log(first_printed(printings or list_printings(settings, places)), fmt, several)
     # Without a step line in the same file it is unknown which of two values holds for which steps.
     aside = settings.join(places, on="source", how="anti", maintain_order="left")
     notes = _changed(aside, fmt, several)
@@ -112,17 +114,22 @@ def build_context(
 
 
 def build_changes(
-    base: RunContext, settings: pl.DataFrame, fmt: LogFormat, several: bool, places: pl.DataFrame
+    base: RunContext, printings: Sequence[Printing], fmt: LogFormat, several: bool
 ) -> list[SettingsChange]:
     """The contexts of later starts whose printed settings differ from those in force before; the user's stay."""
     given = {name: base.facts[name] for name in base.given}
-    printings = list_printings(settings, places)
     printed = {(name, fact.value) for name, fact in _facts_of_log(first_printed(printings), fmt, several).items()}
     changes: list[SettingsChange] = []
     before: dict[str, RunContext] = {}
+    last: dict[str, dict[str, Any]] = {}
     for printing in (p for p in printings if p.line_number is not None):
         was = before.get(printing.source, base)
         rows = _steady(printing.rows)
+        values = {key: row["value"] for key, row in rows.items()}
+        # A job that starts a hundred times prints the same settings a hundred times.
+        if last.get(printing.source) == values and (not changes or changes[-1].source == printing.source):
+            continue
+        last[printing.source] = values
         log = _facts_of_log(rows, fmt, several)
         facts = _without(was.facts, fmt, rows) | log | given
         fresh = {name: fact for name, fact in log.items() if (name, fact.value) not in printed}
