@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.stats.series_changes import find_changes
+from analysis.stats.series_changes import find_changes_or_drift
 
 OTAVA = "apache-otava==0.8.0"
 SIMULATED = range(50)
@@ -214,7 +214,7 @@ def ask_otava(python: Path, cases: list[Case], way: str) -> list[list[int]]:
 
 def ask_us(cases: list[Case]) -> list[list[int]]:
     """Our change points of each case."""
-    return [[at for at, _ in find_changes(case.values)] for case in cases]
+    return [[at for at, _ in find_changes_or_drift(case.values)[0]] for case in cases]
 
 
 def agree(ours: Sequence[int], theirs: Sequence[int]) -> bool:

@@ -29,7 +29,7 @@ def _with_shared_methods(cls: type) -> type:
 
 
 class _Shared:
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self: Any, name: str, value: object) -> None:
         """Set a field for the first time, as ``__init__`` does."""
         if name in self.__dict__ or name not in self.__dataclass_fields__:
             raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -38,8 +38,8 @@ class _Shared:
     def __delattr__(self, name: str) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
-    def __repr__(self) -> str:
-        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in _fields(self) if field.repr)
+    def __repr__(self: Any) -> str:
+        shown = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
@@ -48,13 +48,6 @@ class _Shared:
     def __hash__(self) -> int:
         return hash(_compared(self))
 
-    if TYPE_CHECKING:
-        __dataclass_fields__: dict[str, dataclasses.Field[Any]]
-
-
-def _fields(self: Any) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(self)
-
 
 def _compared(self: Any) -> tuple[Any, ...]:
-    return tuple([getattr(self, field.name) for field in _fields(self) if field.compare])
+    return tuple([getattr(self, one.name) for one in fields(self) if one.compare])

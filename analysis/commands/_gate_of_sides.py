@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import typer
 
+from analysis.commands._forms import Form
 from analysis.compare.comparison import compare
 from analysis.compare.operands import Sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import Verdict, insufficient
 from analysis.metrics import Metric
 from analysis.nightly.jobs_of_sides import split_sides
-from analysis.present.console import make_console
-from analysis.present.markdown import markdown
-from analysis.present.terminal import print_parts
 from analysis.present.views.job_comparisons import ComparedJobs, compose_jobs_of_sides, document, with_name
 from analysis.project.project_file import project_policy
 from logparse.errors import InsufficientDataError
@@ -54,14 +51,9 @@ def compare_jobs(named: Sides, question: Question) -> ComparedJobs | None:
     return ComparedJobs(results, jobs.without_baseline, jobs.without_candidate)
 
 
-def print_jobs_of_sides(compared: ComparedJobs, as_json: bool, as_markdown: bool, no_color: bool) -> None:
-    """Print the verdicts in one of their forms."""
-    if as_json:
-        typer.echo(json.dumps(document(compared), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo(markdown(compose_jobs_of_sides(compared)))
-    else:
-        print_parts(make_console(no_color=no_color), compose_jobs_of_sides(compared))
+def print_jobs_of_sides(compared: ComparedJobs, form: Form) -> None:
+    """Print the verdicts in the ``form`` that is asked for."""
+    form.print(lambda: document(compared), lambda: compose_jobs_of_sides(compared))
 
 
 def exit_of_sides(compared: ComparedJobs, strict: bool, failing: frozenset[Verdict]) -> None:

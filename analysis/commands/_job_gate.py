@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 
 import typer
 
+from analysis.commands._forms import Form
 from analysis.commands._release_options import parse_day
 from analysis.commands._webhook import WebhookForm, post
 from analysis.compare.verdict import Verdict
@@ -16,9 +16,6 @@ from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
 from analysis.nightly.gate_jobs import JobVerdict
 from analysis.nightly.past_nights import Nights
 from analysis.nightly.policy import FAILING, NEW, Policy
-from analysis.present.console import make_console
-from analysis.present.markdown import markdown
-from analysis.present.terminal import print_parts
 from analysis.present.views.backtest import compose_backtest
 from analysis.present.views.backtest import document as backtest_json
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal, title
@@ -65,7 +62,7 @@ def _policy(asked: NightOptions) -> Policy:
     return replace(policy, failing=FAILING[asked.fail_on], only_new=asked.fail_on == NEW)
 
 
-def backtest(asked: NightOptions, span: tuple[date, date], as_json: bool, as_markdown: bool, no_color: bool) -> None:
+def backtest(asked: NightOptions, span: tuple[date, date], form: Form) -> None:
     """Judge every night of ``span`` and print one table."""
     policy = _policy(asked)
     nights = list(Nights(open_history(history_place(asked.history), lambda _: None)).each(policy, *span))
@@ -73,12 +70,7 @@ def backtest(asked: NightOptions, span: tuple[date, date], as_json: bool, as_mar
     def fails(jobs: Sequence[JobVerdict]) -> bool:
         return fail(jobs, policy.failing, policy.only_new)
 
-    if as_json:
-        typer.echo(json.dumps(backtest_json(nights, fails), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo(markdown(compose_backtest(nights, fails)))
-    else:
-        print_parts(make_console(no_color=no_color), compose_backtest(nights, fails))
+    form.print(lambda: backtest_json(nights, fails), lambda: compose_backtest(nights, fails))
 
 
 def parse_span(text: str) -> tuple[date, date]:
@@ -90,16 +82,9 @@ def parse_span(text: str) -> tuple[date, date]:
     return parse_day("--backtest", first), parse_day("--backtest", last)
 
 
-def print_jobs(
-    jobs: Sequence[JobVerdict], history: str | None, as_json: bool, as_markdown: bool, no_color: bool
-) -> None:
-    """Print the verdicts in one of their forms; commands name ``history``, which the user gave."""
-    if as_json:
-        typer.echo(json.dumps(document(jobs), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo(markdown(compose_jobs(jobs, project_policy().run_url, history)))
-    else:
-        print_parts(make_console(no_color=no_color), compose_jobs(jobs, project_policy().run_url, history))
+def print_jobs(jobs: Sequence[JobVerdict], history: str | None, form: Form) -> None:
+    """Print the verdicts in the ``form`` that is asked for; commands name ``history``, which the user gave."""
+    form.print(lambda: document(jobs), lambda: compose_jobs(jobs, project_policy().run_url, history))
 
 
 def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import polars as pl
 import typer
 
 from analysis.batch.run_table import NUMBERS, check_order, choose_runs, overheads_table, runs_table
+from analysis.commands._forms import print_json
 from analysis.conditions import Condition, parse_condition
 from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
@@ -113,7 +113,7 @@ class Printer:
     ) -> None:
         if self.as_json:
             whole = document(list(results), self.price) | dict(extra or {})
-            typer.echo(json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False))
+            print_json(whole)
         elif self.quiet:
             for result in results:
                 typer.echo(visible("\n".join((quiet_line(result), *requirement_lines(result)))))

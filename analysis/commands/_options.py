@@ -52,6 +52,11 @@ def words(complete: Callable[[str], list[str]]) -> Any:
     return typer.Argument(metavar="[WORDS]...", autocompletion=complete, help=meaning)
 
 
+def result_folder(help: str, metavar: str = "DIR") -> Any:  # noqa: A002
+    """The option for the folder of results."""
+    return typer.Option("-o", "--out", parser=folder_of, metavar=metavar, help=help)
+
+
 Hardware = Annotated[
     str | None,
     typer.Option(
@@ -126,16 +131,7 @@ def table_formats(text: str) -> tuple[str, ...]:
     return formats
 
 
-Out = Annotated[
-    ResultFolder | None,
-    typer.Option(
-        "-o",
-        "--out",
-        parser=folder_of,
-        metavar="DIR",
-        help="Folder for report.html, tables and charts/.",
-    ),
-]
+Out = Annotated[ResultFolder | None, result_folder(help="Folder for report.html, tables and charts/.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")]
 Quiet = Annotated[

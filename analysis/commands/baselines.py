@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +9,7 @@ from typing import Annotated
 import typer
 
 from analysis.commands import _options as options
-from analysis.present.console import make_console
-from analysis.present.markdown import markdown
-from analysis.present.terminal import print_parts
+from analysis.commands._forms import Form
 from analysis.present.views.baselines import baseline_parts, baselines_document, baselines_parts
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
 from logparse.errors import UsageError, unknown_name, use_one_of
@@ -51,8 +48,7 @@ def baselines(
 
     Exit code: 0 done (even if no row matches), 2 wrong usage or unreadable input.
     """
-    if as_json and as_markdown:
-        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    form = Form(as_json, as_markdown, no_color)
     rows = (() if file is None else read_baselines(file)) + published()
     if name is None:
         chosen = _filtered(rows, model, devices, dtype, publisher)
@@ -62,12 +58,7 @@ def baselines(
     else:
         chosen = (find_baseline(rows, name),)
     parts = baselines_parts(chosen) if name is None else baseline_parts(chosen[0])
-    if as_json:
-        typer.echo(json.dumps(baselines_document(chosen), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo(markdown(parts))
-    else:
-        print_parts(make_console(no_color=no_color), parts)
+    form.print(lambda: baselines_document(chosen), lambda: parts)
 
 
 def _filtered(

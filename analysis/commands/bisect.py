@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.bisect_runs import find_plan
 from analysis.compare.comparability import check_allowed
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
-from analysis.present.console import make_console
-from analysis.present.terminal import print_parts
 from analysis.present.views.bisect import compose_plan
 from analysis.present.views.bisect_json import document
 from analysis.run.options import RunOptions
@@ -49,7 +47,4 @@ def bisect(
     compared = named_sides((good, bad), history, how, teller())
     first, second = compared.sides
     plan = find_plan(first, second, find_metric(DEFAULT_METRIC), allowed, compared.others, compared.settings)
-    if as_json:
-        typer.echo(json.dumps(document(plan), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
-        print_parts(make_console(no_color=no_color), compose_plan(plan, good, bad))
+    Form(as_json, no_color=no_color).print(lambda: document(plan), lambda: compose_plan(plan, good, bad))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._index_files import PAGE
 from analysis.commands._input_files import input_files
 from analysis.commands._named_sides import named_sides
@@ -21,16 +22,11 @@ from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
 from analysis.outputs import write_page
-from analysis.present.console import make_console
-from analysis.present.markdown import markdown
-from analysis.present.terminal import print_parts
 from analysis.present.views.compare import compose_comparison
 from analysis.present.views.compare_json import document
 from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
-from logparse.errors import UsageError
 from logparse.findings import Note, info
-from logparse.language import tr
 
 Baseline = Annotated[
     str,
@@ -44,13 +40,7 @@ Candidates = Annotated[list[str], typer.Argument(metavar="B...", help="Candidate
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show p-values and how they were computed.")]
 Out = Annotated[
     ResultFolder | None,
-    typer.Option(
-        "-o",
-        "--out",
-        parser=options.folder_of,
-        metavar="DIR",
-        help="Folder for report.html with the comparison and charts of both sides.",
-    ),
+    options.result_folder(help="Folder for report.html with the comparison and charts of both sides."),
 ]
 
 
@@ -77,8 +67,7 @@ def compare(
 
     Exit code: 0 done, 2 wrong usage or not comparable, 3 no step line found.
     """
-    if as_json and as_markdown:
-        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    form = Form(as_json, as_markdown, no_color)
     if out is not None:
         out.check(force, [PAGE], input_files((baseline, *candidates)))
     chosen, guards = guards_of(metric)
@@ -89,23 +78,15 @@ def compare(
     results = [compare_sides(first, other, chosen, limit, allowed, named.others, guards=guards) for other in others]
     if out is not None:
         _write(results, out, force, report, verbose)
-    print_comparisons(results, as_json, as_markdown, no_color, verbose)
+    print_comparisons(results, form, verbose)
     for result in results:
         refuse_incomparable(result)
 
 
-def print_comparisons(
-    results: Sequence[Comparison], as_json: bool, as_markdown: bool, no_color: bool, details: bool = False
-) -> None:
-    """Print comparisons in one of their forms; ``details`` adds the p-values."""
-    if as_json:
-        typer.echo(json.dumps(document(results), indent=1, ensure_ascii=False, allow_nan=False))
-        return
-    for result in results:
-        if as_markdown:
-            typer.echo(markdown(compose_comparison(result, details)))
-        else:
-            print_parts(make_console(no_color=no_color), compose_comparison(result, details))
+def print_comparisons(results: Sequence[Comparison], form: Form, details: bool = False) -> None:
+    """Print comparisons in the ``form`` that is asked for; ``details`` adds the p-values."""
+    for result in results[:1] if form.as_json else results:
+        form.print(lambda: document(results), partial(compose_comparison, result, details))
 
 
 def _write(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import Any
 
-import typer
-
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._release_options import HistoryDir
 from analysis.commands._run_flags import with_quantity_flags
-from analysis.present.console import make_console
-from analysis.present.terminal import print_parts
 from analysis.present.views.config import config_document, config_parts
 from analysis.project.choose_language import project_file
 from analysis.project.effective_settings import settings_in_force
@@ -44,7 +41,5 @@ def config(
     flags: dict[str, Any] = {"hw": hw, "peak_tflops": peak_tflops, "formula": formula, "model": model}
     flags |= {"baseline": baseline, "utilisation": utilisation, "require": require, "history": history, "lang": lang}
     settings = settings_in_force(flags, gather(given, model, config), find_project_settings())
-    if as_json:
-        typer.echo(json.dumps(config_document(settings, project_file()), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
-        print_parts(make_console(no_color=no_color), config_parts(settings, project_file()))
+    form = Form(as_json, no_color=no_color)
+    form.print(partial(config_document, settings, project_file()), partial(config_parts, settings, project_file()))

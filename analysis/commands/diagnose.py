@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._forms import print_json
 from analysis.commands._progress import reading_bar
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
@@ -40,7 +39,7 @@ def diagnose(
         ending = diagnose_run(logs, next(iter(watches), None))
     if as_json:
         document = {"schema_version": SCHEMA_VERSION, "ending": ending_document(ending)}
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+        print_json(document)
     elif quiet:
         ((name, _),) = named_runs(logs, each=False)
         typer.echo(visible(quiet_ending(name, ending)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._input_files import input_files
 from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
@@ -20,15 +20,12 @@ from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
 from analysis.outputs import write_charts
 from analysis.present.console import make_console
-from analysis.present.markdown import markdown
-from analysis.present.terminal import print_parts
 from analysis.present.views.estimate import estimate_document, estimate_parts
 from analysis.project.choose_options import choose_device, options_of
 from analysis.project.given_facts import gather
 from analysis.project.project_file import find_project_settings
 from analysis.result_folder import ResultFolder
 from analysis.run.planned_job import estimate_planned
-from logparse.errors import UsageError
 from logparse.language import msg, tr
 
 
@@ -77,12 +74,7 @@ Utilisation = Annotated[Amount, _amount("--utilisation", msg("Utilization of the
 Days = Annotated[Amount, _amount("--days", msg("Deadline in days; computes the number of devices needed."))]
 MemoryGb = Annotated[Amount, _amount("--memory-gb", msg("Memory per device in GB; overrides --hw."))]
 Network = Annotated[Amount, _amount("--network-gbits", msg("Network bandwidth per device in Gbit/s; default: 200."))]
-Out = Annotated[
-    ResultFolder | None,
-    typer.Option(
-        "-o", "--out", parser=options.folder_of, metavar="DIR", help=msg("Folder for the chart of memory by stage.")
-    ),
-]
+Out = Annotated[ResultFolder | None, options.result_folder(help=msg("Folder for the chart of memory by stage."))]
 FromLog = Annotated[
     str | None,
     typer.Option(
@@ -144,8 +136,7 @@ def estimate(
 
     Exit code: 0 done, 2 wrong usage or unreadable input.
     """
-    if as_json and as_markdown:
-        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    form = Form(as_json, as_markdown, no_color)
     if out is not None:
         out.check(force, inputs=input_files([from_log]))
     inputs = gather(given, model, config)
@@ -161,12 +152,7 @@ def estimate(
     machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)
     planned = estimate_planned(facts, asked, machine, named, from_log)
     written = _write(planned.result.fit, out, force) if out is not None else None
-    if as_json:
-        typer.echo(json.dumps(estimate_document(planned), indent=1, ensure_ascii=False, allow_nan=False))
-    elif as_markdown:
-        typer.echo(markdown(estimate_parts(planned)))
-    else:
-        print_parts(make_console(no_color=no_color), estimate_parts(planned))
+    form.print(lambda: estimate_document(planned), lambda: estimate_parts(planned))
     if written is not None and (not as_json or planned.result.fit is None):
         make_console(stderr=True, no_color=no_color).print(written)
 

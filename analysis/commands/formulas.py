@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import typer
-
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._run_flags import READING, with_run_flags
 from analysis.identify import implied_peak
-from analysis.present.console import make_console
-from analysis.present.terminal import print_parts
 from analysis.present.views.formulas import formulas_document, formulas_parts
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
@@ -30,7 +25,5 @@ def formulas(
     """
     run = analyze_logs(logs, how)
     arguments = (run.log.name, run.identified, implied_peak(run.steps), (*run.log.notes, *run.context.notes))
-    if as_json:
-        typer.echo(json.dumps(formulas_document(*arguments), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
-        print_parts(make_console(no_color=no_color), formulas_parts(*arguments))
+    form = Form(as_json, no_color=no_color)
+    form.print(lambda: formulas_document(*arguments), lambda: formulas_parts(*arguments))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._gate_of_sides import Question, compare_jobs, exit_of_sides, print_jobs_of_sides
 from analysis.commands._help import filled
 from analysis.commands._input_files import input_files
@@ -82,13 +83,7 @@ WebhookText = Annotated[
 ]
 Out = Annotated[
     ResultFolder | None,
-    typer.Option(
-        "-o",
-        "--out",
-        parser=options.folder_of,
-        metavar="DIR",
-        help=filled(msg("Folder for {names}."), names=", ".join(output.name for output in OUTPUTS)),
-    ),
+    options.result_folder(help=filled(msg("Folder for {names}."), names=", ".join(output.name for output in OUTPUTS))),
 ]
 
 
@@ -147,16 +142,14 @@ def gate(
     Exit code: 0 no regression, 1 regression or crash, 2 wrong usage or not comparable, 4 insufficient data
     (with --strict).
     """
-    if as_json and as_markdown:
-        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
     report = teller()
-    forms = (as_json, as_markdown, no_color)
+    form = Form(as_json, as_markdown, no_color)
     check_webhook(webhook)
     if baseline is None and candidate is None:
         refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow}, OF_JOBS)
         day = None if as_of is None else parse_day("--as-of", as_of)
         night = NightOptions(history, strict, fail_on, day, webhook, webhook_as)
-        gate_jobs(night, backtest, out, force, forms, report)
+        gate_jobs(night, backtest, out, force, form, report)
         return
     refuse_flags({"--as-of": as_of, "--backtest": backtest}, OF_SIDES)
     asked = _both_sides(baseline, candidate)
@@ -168,7 +161,7 @@ def gate(
         _post(webhook, webhook_as, compared.comparisons, report)
         _publish(out, force, texts(compared, strict, failing), summary(compared), report)
         try:
-            print_jobs_of_sides(compared, *forms)
+            print_jobs_of_sides(compared, form)
         finally:
             exit_of_sides(compared, strict, failing)
         return
@@ -178,7 +171,7 @@ def gate(
     _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)
     try:
-        print_comparisons([result], as_json, as_markdown, no_color)
+        print_comparisons([result], form)
     finally:
         # The exit code follows the verdict, even where the reader closed the pipe.
         refuse_incomparable(result)
@@ -226,18 +219,18 @@ def gate_jobs(
     span: str | None,
     out: ResultFolder | None,
     force: bool,
-    forms: tuple[bool, bool, bool],
+    form: Form,
     report: Callable[[Note], object],
 ) -> None:
     """The newest run of every job, or every night of a ``span``."""
     if span is not None:
         refuse_flags({"-o": out, "--as-of": night.as_of, "--webhook": night.webhook}, OF_BACKTEST)
-        run_backtest(night, parse_span(span), *forms)
+        run_backtest(night, parse_span(span), form)
         return
     judgements = judge_all(night, report)
     _publish(out, force, job_texts(judgements), judgements.summary, report)
     try:
-        print_jobs(judgements.jobs, night.history, *forms)
+        print_jobs(judgements.jobs, night.history, form)
     finally:
         exit_of_jobs(judgements)
 

@@ -11,6 +11,7 @@ import polars as pl
 import typer
 
 from analysis.commands import _options as options
+from analysis.commands._forms import Form, print_json
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._history_events import Named, named_runs
 from analysis.commands._history_regressions import regressions
@@ -22,8 +23,6 @@ from analysis.history.selection import select_evidence, select_runs
 from analysis.history.store import History
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.outputs import write_parquet, write_whole
-from analysis.present.console import make_console
-from analysis.present.terminal import print_parts
 from analysis.present.views.history import compacted, compose_runs, removed
 from analysis.present.views.history_json import document, event_documents, run_documents
 from analysis.project.project_file import history_place, project_policy
@@ -60,10 +59,7 @@ def list_runs(
     runs = everything if select is None else select_runs(everything, select)
     evidence = select_evidence(everything).runs
     verdicts = verdicts_of_runs(evidence, runs["run_id"], project_policy(), store.acceptances())
-    if as_json:
-        typer.echo(json.dumps(document(runs, verdicts), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
-        print_parts(make_console(), compose_runs(runs, verdicts))
+    Form(as_json).print(lambda: document(runs, verdicts), lambda: compose_runs(runs, verdicts))
 
 
 def show(runs: Named, history: HistoryDir = None, lang: options.Language = None) -> None:
@@ -72,7 +68,7 @@ def show(runs: Named, history: HistoryDir = None, lang: options.Language = None)
     events = store.events()
     documents = [_document(store, run_id, events) for run_id in named_runs(store, runs)]
     shown = documents[0] if len(documents) == 1 else documents
-    typer.echo(json.dumps(shown, indent=1, ensure_ascii=False, allow_nan=False))
+    print_json(shown)
 
 
 def _document(store: History, run_id: str, events: Sequence[Event]) -> dict[str, Any]:

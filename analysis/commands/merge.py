@@ -14,6 +14,7 @@ import typer
 from analysis.batch.peers import with_outliers
 from analysis.batch.shards import SHARDS, Account
 from analysis.commands import _options as options
+from analysis.commands._forms import print_json
 from analysis.commands._index_files import PAGE, PAGES, write_index
 from analysis.commands._many_runs import RunSelection
 from analysis.commands._output_folder import TABLES, write_verdicts
@@ -32,13 +33,7 @@ from logparse.language import tr
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="The -o folder of the shards.")]
 Out = Annotated[
     ResultFolder | None,
-    typer.Option(
-        "-o",
-        "--out",
-        parser=options.folder_of,
-        metavar="OUT",
-        help="Folder for tables and charts/ of all runs; default: DIR.",
-    ),
+    options.result_folder(help="Folder for tables and charts/ of all runs; default: DIR.", metavar="OUT"),
 ]
 
 
@@ -76,7 +71,7 @@ def merge(
             chosen = {run["name"]: run for run in document["runs"]}
             document["runs"] = [chosen[name] for name in shown["run"]]
             document |= document_of_many(frames["runs"], shown)
-            typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+            print_json(document)
         else:
             parts = compose_runs(shown, frames["overheads"], frames["runs"], [failure.run for failure in failed])
             parts += missed_requirements(document["runs"])

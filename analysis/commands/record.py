@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from analysis.batch.record_runs import record_all
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
+from analysis.commands._forms import print_json
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.open_history import open_history
@@ -71,7 +71,7 @@ def record(
     runs = named_runs(logs, each)
     done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, report, engine, each)
     if as_json:
-        typer.echo(json.dumps(document(done), indent=1, ensure_ascii=False))
+        print_json(document(done))
     elif done:
         typer.echo(visible("\n".join(map(sentence, done))))
     for error in failed:

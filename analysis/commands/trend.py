@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from analysis.charts.trend import trend_chart
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._forms import Form, print_json
 from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
@@ -28,9 +28,7 @@ from analysis.present.views.trend import compose_trend, left_out, shown
 from analysis.present.views.trend_json import document
 from analysis.project.project_file import history_place
 from analysis.result_folder import ResultFolder
-from logparse.errors import UsageError
 from logparse.findings import Note, info
-from logparse.language import tr
 from logparse.lazy_regex import lazy_regex
 
 # Forms of the chart next to the page.
@@ -62,12 +60,8 @@ Since = Annotated[
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show all series, changes and groups.")]
 Out = Annotated[
     ResultFolder | None,
-    typer.Option(
-        "-o",
-        "--out",
-        parser=options.folder_of,
-        metavar="DIR",
-        help="Folder for report.html and charts (PNG, SVG, JSON); with several jobs, one page per job in jobs/.",
+    options.result_folder(
+        help="Folder for report.html and charts (PNG, SVG, JSON); with several jobs, one page per job in jobs/."
     ),
 ]
 
@@ -90,8 +84,7 @@ def trend(
 
     Exit code: 0 done, 1 with --since if a job became worse, 2 wrong usage.
     """
-    if as_json and as_markdown:
-        raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+    Form(as_json, as_markdown)
     if out is not None:
         out.check(force, [PAGE])
     day = None if since is None else parse_day("--since", since)
@@ -107,7 +100,7 @@ def trend(
         _write(trends, annotations, out, force, report)
     try:
         if as_json:
-            typer.echo(json.dumps(document(trends, chosen.runs), indent=1, ensure_ascii=False, allow_nan=False))
+            print_json(document(trends, chosen.runs))
         elif as_markdown:
             typer.echo("\n".join(markdown(compose_trend(trend, annotations)) for trend in trends))
         else:

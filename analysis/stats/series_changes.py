@@ -52,13 +52,11 @@ AROUND = 3
 WITHIN_SIGMAS = 1.1503
 
 
-def find_changes(values: Sequence[float]) -> list[tuple[int, float]]:
-    """Places before which the level of positive numbers changed, and the p of each."""
-    return find_changes_or_drift(values)[0]
-
-
 def find_changes_or_drift(values: Sequence[float]) -> tuple[list[tuple[int, float]], float | None]:
-    """The changes as ``find_changes``, and the relative change along a straight line where that fits better."""
+    """Places before which the level of positive numbers changed, and the p of each.
+
+    Then the relative change along a straight line, where that fits better.
+    """
     series, _ = clear(values)
     places = _candidates(series)
     moving = range(len(places))

@@ -5,7 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from analysis.stats.series_changes import find_changes, find_changes_or_drift, find_off
+from analysis.stats.series_changes import find_changes_or_drift, find_off
+
+
+def find_changes(values: list[float]) -> list[tuple[int, float]]:
+    return find_changes_or_drift(values)[0]
 
 
 def series(*levels: tuple[float, int], seed: int = 0, noise: float = 0.005) -> list[float]:

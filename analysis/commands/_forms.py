@@ -1,0 +1,44 @@
+"""The forms of an output: JSON, Markdown, or a screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+
+from analysis.present.console import make_console
+from analysis.present.markdown import markdown
+from analysis.present.parts import Part
+from analysis.present.terminal import print_parts
+from logparse.errors import UsageError
+from logparse.language import tr
+from logparse.light_dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form that the flags of a command ask for: a screen, where they ask for none. Raises UsageError for two."""
+
+    as_json: bool = False
+    as_markdown: bool = False
+    no_color: bool = False
+
+    def __post_init__(self) -> None:
+        if self.as_json and self.as_markdown:
+            raise UsageError(tr("--json and --markdown exclude each other"), remedy=tr("give one of them"))
+
+    def print(self, document: Callable[[], Any], parts: Callable[[], Sequence[Part]]) -> None:
+        """Print ``document`` as JSON, or ``parts``; only what is printed is composed."""
+        if self.as_json:
+            print_json(document())
+        elif self.as_markdown:
+            typer.echo(markdown(parts()))
+        else:
+            print_parts(make_console(no_color=self.no_color), parts())
+
+
+def print_json(document: Any) -> None:
+    """Print ``document`` as JSON, with the texts as they are."""
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
