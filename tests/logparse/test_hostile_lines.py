@@ -132,7 +132,7 @@ def works(text: str) -> dict[str, Callable[[], object]]:
         "versions": lambda: first_matches(
             frame([*(m + text for m in MARKERS), *(text + m for m in MARKERS)]), SPELLINGS
         ),
-        "kind": lambda: kind_of(text[:LONGEST]),
+        "kind": lambda: kind_of(text[: LONGEST * len(text) // LONG]),
         "mask": lambda: (mask_setting("a", text), mask_setting(text, "x"), mask_setting("token", text)),
     }
 
