@@ -29,7 +29,7 @@ audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories; two
 explore: $(DEVELOPMENT)  ## draw 20,000 new cases for each property test; takes an hour
 	$(BIN)/pytest -q -m 'hypothesis or sweep' --hypothesis-profile=explore
 
-bench: $(DEVELOPMENT)  ## measure the speed of reading logs of each large trainer; four minutes
+bench: $(DEVELOPMENT)  ## measure the speed of reading logs of each large trainer; five minutes
 	$(BIN)/python benchmarks/real_logs.py
 
 LOGS ?=
