@@ -61,7 +61,7 @@ NUMBER = r"(\S*?)([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 LOGPARSE = str(Path(sys.executable).with_name("logparse"))
 POLARS = (sys.executable, "-c", "import polars")
 SMALL = ROOT / "fixtures" / FAMILIES[0] / "run.log"
-EXTREME_MIB, SPARSE = 200, 1000
+STEP_LINE, EXTREME_MIB, SPARSE = "elapsed time per iteration", 200, 1000
 # What a short script does: of each line with a marker of the format, the pairs that the format reads, typed.
 LOOP = """import sys, regex
 pair, markers, rows = regex.compile(sys.argv[2]), sys.argv[3:], []
@@ -124,7 +124,7 @@ def measure_logs(given: Sequence[Path], grown: Path, mib: int, rounds: int) -> N
 
 def measure_extremes(log: Path, rounds: int) -> None:
     """Print the cost of a log of step lines alone next to a plain loop, and of one with few next to ``grep -c``."""
-    steps = [line for line in cut(SMALL.read_text(encoding="utf-8"))[1].splitlines(keepends=True) if STEP.search(line)]
+    steps = [line for line in cut(SMALL.read_text(encoding="utf-8"))[1].splitlines(keepends=True) if STEP_LINE in line]
     others = "".join(f"[worker {n % 64}] wrote sample {n} of the data to the cache\n" for n in range(1, SPARSE))
     peers = {
         "dense": (steps, loop_of(SMALL, log)),
