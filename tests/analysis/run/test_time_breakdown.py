@@ -195,6 +195,15 @@ def test_work_of_a_rate_is_its_steps_work_over_its_time():
     assert found == pytest.approx({"steady": 8000, "with_stalls": 7200, "all_steps": 80_000 / 15, "wall_clock": 4000})
 
 
+def test_of_two_paces_the_steady_rates_are_of_the_slow_one_as_the_step_time_is():
+    times = [1000.0, 1500.0] * 5
+    frame = computed(rows(list(range(1, 11)), step_time_ms=times)).with_columns(
+        counted=pl.lit(value=True), tokens_per_second_per_device=pl.Series(8e6 / ms for ms in times)
+    )
+    steady = name_rates(frame, None).row(0, named=True)
+    assert (steady["step_time_ms"], steady["tokens_per_second_per_device"]) == (1500.0, pytest.approx(8e6 / 1500))
+
+
 def test_the_clock_begins_with_the_first_step_of_the_first_row():
     """The row of step 10 stands for ten steps of 1 s, so the run is 30 s long."""
     steps = rows([10, 20, 30], timestamp=stamps(10, 20, 30))
