@@ -29,7 +29,7 @@ def read_table(path: Path) -> dict[str, Any]:
 def fields_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a frozen class that ``entry`` of a table holds: lists as tuples, a single ``sample`` as one too."""
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
-    return fields | {"sample": (fields["sample"],) if isinstance(fields["sample"], str) else fields["sample"]}
+    return fields | ({"sample": (fields["sample"],)} if isinstance(fields.get("sample"), str) else {})
 
 
 def compile_table(path: Path) -> None:

@@ -16,11 +16,8 @@ from logparse.failures.suspicions import MOST_SUSPECTS, Suspicion
 MOST_SILENT = 3
 # Of the ranks of a job at least this share printed a time-out, where a silent rank is suspected.
 LEAST_WAITING = 0.5
-_WAITS = frozenset(("nccl.timeout", "hccl.notify", "hccl.sockets", "hccl.fftsplus", "runtime.stream", "store.barrier"))
 # Operations to which every rank gives as many elements, by the rules of MPI, which c10d follows; not so an all-to-all.
 _OF_EQUAL_PARTS = frozenset(("ALLREDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "BROADCAST", "REDUCE"))
-# A lost heartbeat names a host and a device.
-_HEARTBEAT = "hccl.heartbeat"
 
 
 def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[int]) -> Iterator[Suspicion]:
@@ -38,22 +35,22 @@ def find_absent(hits: Sequence[Hit], world_size: int | None, seen: Collection[in
     yield from silent
     yield from _named(hits, waiting, {one.rank for one in (*silent, *late)})
     for hit in hits:
-        if hit.meaning.signature == _HEARTBEAT and hit.host:
+        if hit.has("heartbeat") and hit.host:
             yield Suspicion(None, "heartbeat_lost", hit.source, hit.line, host=hit.host, at=hit.local_rank)
 
 
 def _waits(hit: Hit) -> bool:
     """Whether a rank waits: it prints a time-out, or has a work that is not completed."""
-    if hit.meaning.signature == "nccl.state":
+    if hit.has("counts_works"):
         return int(hit.fields["enqueued"]) > int(hit.fields["completed"])
-    return hit.meaning.signature in _WAITS
+    return hit.has("waits")
 
 
 def _late(hits: Sequence[Hit]) -> Iterator[Suspicion]:
     """Ranks whose last enqueued or completed work is before the one at which most ranks wait."""
     groups: dict[str, dict[int, Hit]] = {}
     for hit in hits:
-        if hit.meaning.signature == "nccl.state" and hit.rank is not None:
+        if hit.has("counts_works") and hit.rank is not None:
             groups.setdefault(hit.fields.get("group", ""), {}).setdefault(hit.rank, hit)
     for own in groups.values():
         done = {rank: int(hit.fields["completed"]) for rank, hit in own.items()}

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from logparse.failures.attribution import NAMED_BY_LAUNCHER, same_message
+from logparse.failures.attribution import same_message
 from logparse.failures.precedence import cause_of, without_caught
 from logparse.failures.progress import Progress
 from logparse.failures.scan import OF_WHOLE_JOBS, SYNTAX, Hit
@@ -21,18 +21,12 @@ from logparse.light_dataclass import dataclass, replace
 WRITTEN_LATE = 10
 # Families of a run that a scheduler or a person ended.
 ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
-# The signature of what a process prints as it begins.
-_OF_PROCESS = "again.process"
 # Paddle's launcher reports a process that failed, and prints the end of its log below; lines of it, at most.
-_QUOTES, LONGEST_LOG = "exit.paddle", 100
-# The signature of the last line of Weights & Biases about a run.
-_RUN_CLOSED = "context.run_closed"
+LONGEST_LOG = 100
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
 _BEFORE_ALL = frozenset(("parser", SYNTAX))
 # Families of what fails only once a program runs.
 _OF_RUNNING = frozenset(("device_memory", "device_program", "numerics", "checkpoint", "disk", "host_memory"))
-# Lines in which a launcher names the code that a process ended with.
-_REPORTS = NAMED_BY_LAUNCHER | {"exit.torchrun", "exit.launch", "exit.deepspeed"}
 
 
 @dataclass(frozen=True)
@@ -97,11 +91,11 @@ def _attempts(source: str, hits: Sequence[Hit], progress: Progress, starts: pl.D
 
 def of_one_section(hits: Sequence[Hit], stepped: Sequence[int]) -> Sequence[Hit]:
     """Of a document whose steps are all in blocks of code, the ``hits`` before the section after the last step."""
-    fences = [hit.line for hit in hits if hit.meaning.signature == "context.fence"]
+    fences = [hit.line for hit in hits if hit.has("fence")]
     of_document = stepped and len(fences) > 2 and len(fences) % 2 == 0
     if not of_document or any(bisect_left(fences, line) % 2 == 0 for line in stepped):
         return hits
-    headings = (hit.line for hit in hits if hit.meaning.signature == "context.heading" and hit.line > stepped[-1])
+    headings = (hit.line for hit in hits if hit.has("heading") and hit.line > stepped[-1])
     section = next((line for line in headings if bisect_left(fences, line) % 2 == 0), None)
     return [hit for hit in hits if section is None or hit.line < section]
 
@@ -112,11 +106,11 @@ def _begun_again(hits: Sequence[Hit]) -> Iterator[int]:
     quoted_from = None
     for hit in hits:
         ended.append(hit)
-        if hit.meaning.signature == _QUOTES:
+        if hit.has("quotes_log"):
             quoted_from = hit.line
         if quoted_from is not None and hit.line - quoted_from <= LONGEST_LOG:
             continue
-        if hit.role == "again" and (hit.meaning.signature != _OF_PROCESS or _has_ended(ended)):
+        if hit.role == "again" and (not hit.has("after_end") or _has_ended(ended)):
             ended = []
             yield hit.line + 1
 
@@ -150,12 +144,12 @@ def _not_refuted(hits: Sequence[Hit], seen: int) -> list[Hit]:
 
 def is_reported(hits: Iterable[Hit]) -> bool:
     """Whether a launcher reports a process that ended with an error."""
-    return any(hit.code not in (None, 0) and hit.meaning.signature in _REPORTS for hit in hits)
+    return any(hit.code not in (None, 0) and hit.has("names_rank", "reports_exit") for hit in hits)
 
 
 def _has_ended(hits: Sequence[Hit]) -> bool:
     """Whether a launcher, a scheduler or Weights & Biases reports the end of a process or of its run."""
-    ended = any(hit.family in ENDED_BY_OTHERS or hit.meaning.signature == _RUN_CLOSED for hit in hits)
+    ended = any(hit.family in ENDED_BY_OTHERS or hit.has("closes_run") for hit in hits)
     return ended or is_reported(hits)
 
 

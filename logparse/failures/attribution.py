@@ -14,17 +14,11 @@ from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import LONGEST_QUOTE, Hit
 from logparse.lazy_regex import lazy_regex
 
-# Signatures of lines that need not be about the same failure.
-_DIFFERENT = frozenset(("python.exception", "exit.torchrun"))
 # From so many times on a message is printed by several processes, if it is of the program and not of a device.
 SEVERAL = 3
 _OF_PROGRAMS = frozenset(("exception", "arguments", "file", "data", "checkpoint"))
 # NCCL's name of a process: its host and number, before those of its thread and device.
 _OF_NCCL = lazy_regex(r"[\w.-]+:\d+(?=:\d+ \[\d+\] )")
-# Lines in which a launcher names the rank that ended first.
-NAMED_BY_LAUNCHER = frozenset(
-    ("exit.mpirun", "exit.mpirun_name", "exit.other", "exit.paddle", "exit.replica", "exit.lightning")
-)
 
 
 def attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
@@ -40,10 +34,10 @@ def attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None,
         rank = _of_reporter(cause, hits)
     if cause.rank is not None and rank is not None and cause.rank != rank:
         rank, local, host, code = cause.rank, None, None, None
-    codes = {hit.code for hit in hits if hit.meaning.signature == "exit.torchrun"}
+    codes = {hit.code for hit in hits if hit.has("of_torchrun")}
     if (rank, local, cause.rank, cause.local_rank) == (None,) * 4:
         # torchrun names the only process of the node that failed by itself.
-        named = {hit.local_rank for hit in hits if hit.meaning.signature == "exit.torchrun"}
+        named = {hit.local_rank for hit in hits if hit.has("of_torchrun")}
         local = next(iter(named)) if len(named) == 1 else None
     code = code if code is not None or len(codes) != 1 else next(iter(codes))
     return (
@@ -64,14 +58,14 @@ def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None
         and is_near(cause, hit)
         and (cause.host is None or hit.host in (None, cause.host))
     ]
-    differ = cause.meaning.signature in _DIFFERENT
+    differ = cause.has("exception", "of_torchrun")
     known = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
     return next(iter(known)) if len(known) == 1 else (None, None)
 
 
 def _of_environment(hits: Sequence[Hit]) -> int | None:
     """The rank of the only process whose environment the log prints, where no line has a rank."""
-    known = {hit.rank for hit in hits if hit.meaning.signature == "context.rank"}
+    known = {hit.rank for hit in hits if hit.has("rank_of_environment")}
     ranks = {hit.rank for hit in hits if hit.rank is not None}
     return next(iter(known)) if len(known) == 1 and ranks <= known else None
 
@@ -80,30 +74,26 @@ def _of_reporter(cause: Hit, hits: Sequence[Hit]) -> int | None:
     """The only rank that torch_npu names as a process ends, or Ray as an actor died: the cause has none."""
     reporters = []
     if cause.meaning.collect == "plog":
-        reporters.append("context.npu_rank")
-    if cause.meaning.signature in ("ray.died", "ray.pod_memory"):
-        reporters.append("context.ray_worker")
-    ranks = {hit.rank for hit in hits if hit.meaning.signature in reporters}
+        reporters.append("rank_of_npu")
+    if cause.has("actor_died"):
+        reporters.append("rank_of_ray")
+    ranks = {hit.rank for hit in hits if hit.has(*reporters)}
     return next(iter(ranks)) if len(ranks) == 1 else None
 
 
 def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:
     """What torchrun's first report of a root cause says."""
-    begin = next((hit for hit in hits if hit.meaning.signature == "exit.block"), None)
+    begin = next((hit for hit in hits if hit.has("begins_block")), None)
     first, last = 0, 0
     if begin is not None:
         first, last = begin.line, begin.line + BLOCK_LINES
-    elif cause.meaning.signature == "exit.signal":
+    elif cause.has("ends_block"):
         # The heading of the report is not in an excerpt.
         begin, first, last = cause, cause.line - BLOCK_LINES, cause.line
     else:
-        named = next((hit for hit in hits if hit.meaning.signature in NAMED_BY_LAUNCHER and hit.rank is not None), None)
+        named = next((hit for hit in hits if hit.has("names_rank") and hit.rank is not None), None)
         return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
-    own = [
-        hit
-        for hit in hits
-        if hit.meaning.signature == "context.block" and hit.source == begin.source and first < hit.line <= last
-    ]
+    own = [hit for hit in hits if hit.has("of_block") and hit.source == begin.source and first < hit.line <= last]
     rank = next((hit for hit in own if hit.local_rank is not None), None)
     host = next((hit.host for hit in own if hit.text.startswith("host")), None)
     code = next((hit.code for hit in own if hit.code is not None), None)
@@ -134,11 +124,11 @@ def ranks_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
 
 def ranks_of_report(cause: Hit, hits: Sequence[Hit]) -> tuple[int, ...]:
     """The ranks that torchrun reports with the signal that is the ``cause``, where they are several."""
-    if cause.code is None or cause.code >= 0 or cause.meaning.signature != "exit.torchrun":
+    if cause.code is None or cause.code >= 0 or not cause.has("of_torchrun"):
         return ()
     ranks, rank = set(), None
     for hit in hits:
-        if hit.meaning.signature == "context.block":
+        if hit.has("of_block"):
             rank = hit.rank if hit.rank is not None else rank
             if hit.code == cause.code and rank is not None:
                 ranks.add(rank)
@@ -163,7 +153,7 @@ def count_unnamed(cause: Hit, hits: Sequence[Hit]) -> int:
     processes = {line[0] for line in lines if line}
     if len(processes) > 1:
         return len(processes)
-    reports = sum(hit.meaning.signature == "exit.block" for hit in hits)
+    reports = sum(hit.has("begins_block") for hit in hits)
     same = sum(hit.rank is None and same_message(hit, cause) for hit in hits)
     # One process prints its exception twice at most: as it logs and as it raises it.
     every = reports and same >= SEVERAL and cause.family in _OF_PROGRAMS

@@ -1,21 +1,22 @@
-"""What the line of a cause says beyond its kind, as data: ``details.toml``, whose comment explains each field."""
+"""What the line of a cause says beyond its kind, the details of the table of failures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property
-from pathlib import Path
 
 import regex
 
 from logparse.failures.frames import Frame
+from logparse.failures.table import rows
 from logparse.light_dataclass import dataclass
 from logparse.masking import mask_text
-from logparse.package_tables import fields_of, read_table
 
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # The detail with the file of a job's errors.
 ERROR_FILE = "error_file"
+# Fields of a row that are of its failure, or its words.
+_NOT_HERE = ("family", "text")
 # The figures of a detail that is a call.
 FIGURES_OF_CALL = ("path", "line", "name")
 # The share of a device's memory that is another process's if nothing accounts for it.
@@ -24,10 +25,10 @@ ROOM = 0.2
 
 @dataclass(frozen=True)
 class DetailPattern:
-    """One entry of details.toml."""
+    """What a line says beyond its kind; ``rules/README.md`` explains each field."""
 
     code: str
-    remedies: tuple[str, ...]
+    remedy: str
     sample: tuple[str, ...]
     pattern: str | None = None
     frame: str | None = None
@@ -36,7 +37,13 @@ class DetailPattern:
     frames: bool = False
     others: bool = False
     fits: bool = False
-    complete: bool = False
+    adds: bool = False
+    failures: tuple[str, ...] = ()
+
+    @property
+    def of_failures(self) -> tuple[str, ...]:
+        """The codes of the failures that it makes exact."""
+        return self.failures or (self.remedy,)
 
     @cached_property
     def compiled(self) -> regex.Pattern[str]:
@@ -63,10 +70,8 @@ class DetailPattern:
 @cache
 def detail_patterns() -> tuple[DetailPattern, ...]:
     """All entries, in the order in which they count."""
-    entries = read_table(Path(__file__).parent / "details.toml")["detail"]
-    patterns = {entry["code"]: entry["pattern"] for entry in entries if "pattern" in entry}
     return tuple(
-        DetailPattern(**{"pattern": patterns.get(entry.pop("like", None)), **fields_of(entry)}) for entry in entries
+        DetailPattern(**{name: value for name, value in row.items() if name not in _NOT_HERE}) for row in rows("detail")
     )
 
 
@@ -109,7 +114,7 @@ def details_for(remedy: str) -> Sequence[DetailPattern]:
 def _by_remedy() -> dict[str, list[DetailPattern]]:
     entries: dict[str, list[DetailPattern]] = {}
     for entry in detail_patterns():
-        for remedy in entry.remedies:
+        for remedy in entry.of_failures:
             entries.setdefault(remedy, []).append(entry)
     return entries
 
@@ -149,4 +154,4 @@ def _figure(group: str, value: str) -> str:
 @cache
 def complete_details() -> frozenset[str]:
     """Codes whose words say the whole next step."""
-    return frozenset(entry.code for entry in detail_patterns() if entry.complete)
+    return frozenset(entry.code for entry in detail_patterns() if not entry.adds)

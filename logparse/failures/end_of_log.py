@@ -12,7 +12,7 @@ from functools import partial
 from logparse.failures.attempts import Part
 from logparse.failures.details import detail_of
 from logparse.failures.ending import Ending
-from logparse.failures.evidence import TYPED, FailureLine, novel_evidence
+from logparse.failures.evidence import FailureLine, novel_evidence
 from logparse.failures.last_lines import (
     first_nan,
     last_lost,
@@ -74,7 +74,7 @@ def with_lines_before(ending: Ending, part: Part, cause: Hit, ends: FileEnds) ->
     if tail is None:
         return ending
     first = cause.line
-    own = [hit for hit in part.hits if hit.source == cause.source and hit.meaning.signature not in TYPED]
+    own = [hit for hit in part.hits if hit.source == cause.source and not hit.has("typed")]
     for hit in reversed([hit for hit in own if hit.line < cause.line]):
         first = hit.line if first - hit.line <= _TOGETHER else first
     # A step after it shows that the save did not hold the run, and may have ended.
@@ -88,7 +88,7 @@ def with_lines_before(ending: Ending, part: Part, cause: Hit, ends: FileEnds) ->
 
 def with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:
     """``ending`` with the file in which a scheduler says that the errors of the job are."""
-    named = next((hit for hit in hits if hit.meaning.signature == "context.error_file"), None)
+    named = next((hit for hit in hits if hit.has("error_file")), None)
     if named is None or (ending.failed and ending.collect != "errors"):
         return ending
     detail, figures = detail_of(named.meaning.remedy, named.text) or (None, {})

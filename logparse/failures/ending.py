@@ -48,7 +48,7 @@ class Ending:
     ``suspects`` are ranks that may have stopped or slowed the others, out of ``ranks_compared``; ``bound`` says whether
     the ranks wait for data, for ``data_share`` of a step. ``peer`` is the other end of a link. ``attempts`` are the
     first and the last of ``attempts_in_log``.
-    ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see details.toml.
+    ``detail`` is the code of what the cause says beyond its kind, with its ``figures``, see ``rules``.
     ``frames`` are the call of one's own code and the one that raised the cause, or the exception that reports it, on
     the line ``reported_on``. ``silent_seconds`` is how long a run printed nothing before it was stopped, if that is
     much longer than its other pauses. ``printed_last`` is what a log without an end prints last, or a run before it was

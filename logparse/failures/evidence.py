@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logparse.failures.attribution import same_message
-from logparse.failures.exception_chain import BEGINS, CHAIN
 from logparse.failures.novelty import novel_lines
 from logparse.failures.precedence import is_near
-from logparse.failures.scan import INTERRUPTED, Hit, quoted
+from logparse.failures.scan import Hit, quoted
 from logparse.failures.trainers import FileEnds
 from logparse.light_dataclass import dataclass, replace
 
@@ -16,12 +15,8 @@ from logparse.light_dataclass import dataclass, replace
 MOST_EVIDENCE = 4
 # Roles of lines that are quoted with the cause, the first ones first. A general line of a launcher adds nothing.
 ORDER = ("finding", "explains", "consequence", "error")
-# The signature of a heading of torchrun's report, which says nothing by itself.
-_HEADING = "exit.block"
 # Families of what a scheduler alone does to a job.
 _LIMITS = ("time_limit", "preempted")
-# Lines that a person causes who types Ctrl-C.
-TYPED = (INTERRUPTED, "signal.typed")
 # The role of lines that no signature knows.
 NOVEL = "novel"
 
@@ -40,13 +35,13 @@ class FailureLine:
 
 def quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
-    others: dict[str, Hit] = {} if reported is None else {CHAIN: reported}
+    others: dict[str, Hit] = {} if reported is None else {"": reported}
     for hit in hits:
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
-        worth &= hit.meaning.signature != _HEADING
+        worth &= not hit.has("begins_block")
         # In a session of a shell a command before may have been interrupted.
-        worth &= not (hit.meaning.signature in TYPED and cause.family in _LIMITS)
+        worth &= not (hit.has("typed") and cause.family in _LIMITS)
         if worth and hit is not reported and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
@@ -66,8 +61,8 @@ def raised_too(cause: Hit, hits: Sequence[Hit]) -> list[FailureLine]:
     """
     if cause.rank is None or cause.role != "root":
         return []
-    known = {None, *(hit.rank for hit in hits if hit.meaning.signature != BEGINS)}
-    others = [hit for hit in hits if hit.meaning.signature == BEGINS and hit.rank not in known and is_near(hit, cause)]
+    known = {None, *(hit.rank for hit in hits if not hit.has("traceback"))}
+    others = [hit for hit in hits if hit.has("traceback") and hit.rank not in known and is_near(hit, cause)]
     lines = [replace(evidence_of(hit), text=f"[rank{hit.rank}]: {hit.text}") for hit in others[:1]]
     return [replace(line, role="consequence") for line in lines]
 

@@ -10,12 +10,10 @@ from logparse.failures.frames import Frame
 from logparse.failures.precedence import is_near
 from logparse.failures.scan import OF_WHOLE_JOBS, Hit
 
-# The signature of the line between two exceptions of a chain, and lines between the two, at most.
-CHAIN, LONGEST_LINK = "chain.during", 150
+# Lines between two exceptions of a chain, at most.
+LONGEST_LINK = 150
 # Roles of exceptions in it.
 _RAISED = ("root", "consequence")
-# The signature of a line that begins a traceback.
-BEGINS = "context.traceback"
 # Lines between a line without a traceback and that of the exception that reports it, at most.
 FURTHEST = 40
 # Families of causes that a program does not report as its exception.
@@ -30,7 +28,7 @@ def last_of_chain(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
             continue
         if hit.line - last.line > LONGEST_LINK or (hit.role in _RAISED and not linked):
             break
-        if hit.meaning.signature == CHAIN:
+        if hit.has("chains"):
             linked = True
         elif hit.role in _RAISED:
             last, linked = hit, False
@@ -43,7 +41,7 @@ def raised_after(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
         return None
     own = [hit for hit in hits if hit.source == cause.source and cause.rank in (None, hit.rank)]
     printed = max((hit.line for hit in own if same_message(hit, cause)), default=cause.line)
-    begun = [hit.line for hit in own if hit.meaning.signature == BEGINS and hit.line > printed]
+    begun = [hit.line for hit in own if hit.has("traceback") and hit.line > printed]
     later = (hit for hit in own if hit.line > printed and hit.role in _RAISED and hit.frames)
     first = next(later, None)
     if first is None or min((*begun[:1], first.line)) - printed > FURTHEST:

@@ -1,16 +1,15 @@
-"""What failed, by words that many libraries use: read where no signature knows the line, see ``general.toml``."""
+"""What failed, by words that many libraries use: read where no signature knows the line, see ``rules``."""
 
 from __future__ import annotations
 
 from functools import cache, cached_property, lru_cache
-from pathlib import Path
 
 import regex
 
 from logparse.failures.kinds import MOST_KINDS, blurred, kind_of
+from logparse.failures.table import rows
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace
-from logparse.package_tables import fields_of, read_table
 
 # The type of an exception, without its module, and what it says. Ray and others name the type in parentheses.
 _EXCEPTION = lazy_regex(
@@ -25,15 +24,15 @@ LONGEST_MESSAGE = 600
 
 @dataclass(frozen=True)
 class GeneralWords:
-    """One entry of general.toml, whose comment explains each field."""
+    """Words in general use; ``rules/README.md`` explains each field."""
 
     family: str
+    remedy: str
     sample: tuple[str, ...]
     types: str = ""
     words: str = ""
     role: str = "root"
     grade: str = "supported"
-    remedy: str = ""
 
     @cached_property
     def _types(self) -> regex.Pattern[str] | None:
@@ -58,8 +57,7 @@ class GeneralWords:
 @cache
 def general_words() -> tuple[GeneralWords, ...]:
     """All entries, in the order in which they count."""
-    entries = read_table(Path(__file__).parent / "general.toml")["general"]
-    return tuple(GeneralWords(**fields_of(entry)) for entry in entries)
+    return tuple(GeneralWords(**row) for row in rows("general"))
 
 
 def words_for(text: str) -> GeneralWords | None:

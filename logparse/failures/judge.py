@@ -36,8 +36,6 @@ from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
 from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.trainers import FileEnds
 
-# Lines of a planned end after which the script of a user goes on.
-_BEFORE_LAST_SAVE = frozenset(("end.hf", "end.lightning"))
 # Of more attempts than these only the first and the last ones are kept, with the number of all.
 FIRST_ATTEMPTS, LAST_ATTEMPTS = 5, 15
 # Attempts that end within so many steps of each other made no progress.
@@ -51,14 +49,8 @@ _STATES = {
     "killed": "killed",
     "signal": "killed",
 }
-# Lines, but for those that explain, that a rank prints which waits for another one.
-_PRINTED_BY_WAITING = frozenset(
-    ("nccl.state", "nccl.dump", "nccl.lagging", "nccl.down", "gloo.barrier", "store.barrier")
-)
 # Causes that put the last save in doubt, whoever reports them; of others after the last step most are tear-down.
 _SPOIL_SAVES = frozenset(("disk", "checkpoint"))
-# Lines that one process of several ended well: another may have failed.
-OF_ONE_PROCESS = frozenset({"end.deepspeed"})
 # What to try at a time limit, and where no step shows that the run was under way.
 _TIME_LIMIT, _TIME_LIMIT_UNSEEN = "time_limit", "time_limit_unseen"
 
@@ -198,7 +190,7 @@ def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Endi
         return _with_later_error(ending, hits, uncaught=True)
     ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)
     after = hits[hits.index(end) + 1 :]
-    return _with_later_error(ending, after, uncaught=end.meaning.signature in _BEFORE_LAST_SAVE)
+    return _with_later_error(ending, after, uncaught=end.has("before_last_save"))
 
 
 def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> Ending:
@@ -210,7 +202,7 @@ def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> En
     aborted = cause is not None and cause.family == "crash" and is_reported(hits)
     if cause is None or not (aborted or cause.role in ("root", "explains")):
         return ending
-    uncaught &= cause.meaning.signature == "python.exception" and not cause.caught
+    uncaught &= cause.has("exception") and not cause.caught
     if not (is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES):
         return ending
     rank, local, host, code = attributed(cause, hits)
@@ -230,8 +222,8 @@ def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> En
 def _judge(part: Part) -> tuple[str, Hit | None]:
     """The state of an attempt, and the line that shows it."""
     completed = next((hit for hit in part.hits if hit.role == "end"), None)
-    if completed is not None and completed.meaning.signature in OF_ONE_PROCESS and cause_of(part.hits) is not None:
-        hits = [hit for hit in part.hits if hit.meaning.signature not in OF_ONE_PROCESS]
+    if completed is not None and completed.has("of_process") and cause_of(part.hits) is not None:
+        hits = [hit for hit in part.hits if not (hit.role == "end" and hit.has("of_process"))]
         return _judge(replace(part, hits=hits))
     if completed is not None and completed.meaning.state == "completed":
         return "completed", completed
@@ -246,7 +238,7 @@ def _judge(part: Part) -> tuple[str, Hit | None]:
 
 def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     rank, local, host, code = attributed(cause, part.hits)
-    waits = cause.role == "explains" or cause.meaning.signature in _PRINTED_BY_WAITING
+    waits = cause.role == "explains" or cause.has("waits_for_others")
     if waits and "peer" not in cause.fields:
         # The rank that waits is not the one that failed; of a link that failed its host is an end.
         rank, local, host = None, None, host if cause.family == "network" else None

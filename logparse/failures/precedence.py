@@ -9,7 +9,7 @@ import regex
 
 from logparse.failures.details import mebibytes
 from logparse.failures.prefixes import read_prefixes
-from logparse.failures.scan import ENDED_WORKERS, Hit
+from logparse.failures.scan import Hit
 from logparse.failures.signatures import JUDGED
 
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
@@ -19,26 +19,16 @@ _WEIGHT = {"hardware": 0, "node": 0, "device_memory": 1, "host_memory": 1, "shar
 _SCHEDULED, _OTHERS = ("time_limit", "preempted"), 2
 # What a time-out that came before brings about: exceptions, aborted processes, stops from outside.
 _FALLOUT = frozenset(("exception", "crash", "signal", "killed", "cancelled", "time_limit", "preempted", "network"))
-# An exception under a traceback that a logger printed as an error.
-LOGGED = "ignored.logged"
 # Characters of messages by which they are the same.
 SAME_CHARACTERS = 30
 # Lines of torchrun's report on all processes of a node, and of its part on one of them, at most.
 LONGEST_REPORT, BLOCK_LINES = 150, 12
-# The report of NCCL on its device: after a link failed it follows from that, on any host.
-_REPORT_OF_NCCL = "nccl.cuda"
-# Lines that a scheduler prints where it clears up after a process that failed, and a shell that goes on.
-_CLEARING = frozenset(("slurm.cancel", "arguments.command"))
-# Lines that say that a save failed, and of which kind.
-_WRITES = frozenset(("ckpt.write", "python.exception", "native.what"))
 # What a process prints that is stopped or left alone, and what a scheduler's own word explains.
 _STOPPED = frozenset(("exception", "cancelled", "signal", "killed"))
-# What NCCL's watchdog prints around the reason why it ends a process.
-_OF_WATCHDOG = frozenset(("nccl.failed_before", "nccl.down"))
-# Lines in which torchrun prints exit codes; the signature and the remedy of what ends Python with 2.
-_OF_TORCHRUN, _EXIT_WITH_2 = ("exit.torchrun", "context.block"), frozenset(("file.script", "parser"))
+# The remedy of a program that refuses its arguments.
+_REFUSED = "parser"
 # Slurm ends the steps of a job first, and then says why it ended the job.
-_ENDED_BY_SLURM, _REASONS = "slurm.cancel", ("time_limit", "preempted", "node")
+_REASONS = ("time_limit", "preempted", "node")
 # A size that an aborted collective never filled in is any number: a request above so many devices is no real one.
 _MOST_DEVICES = 2
 
@@ -51,9 +41,7 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
     )
     explains = _first_wait(hits)
     # A scheduler's line only clears up where a process ended before; a shell goes on.
-    roots = [
-        hit for hit in hits if hit.role == "root" and not (hit.meaning.signature in _CLEARING and at[id(hit)] > ended)
-    ]
+    roots = [hit for hit in hits if hit.role == "root" and not (hit.has("clears_up") and at[id(hit)] > ended)]
     if explains is not None:
         place = at[id(explains)]
         roots = [root for root in roots if at[id(root)] < place or not _follows(root, explains)]
@@ -65,7 +53,7 @@ def cause_of(hits: Sequence[Hit]) -> Hit | None:
         return explains
     known = [hit for hit in hits if hit.role == "consequence" and hit.family != "unknown"]
     # A process aborts itself after any error in native code; NCCL's watchdog says first that something failed.
-    known.sort(key=lambda hit: (hit.family == "crash", hit.meaning.signature in _OF_WATCHDOG))
+    known.sort(key=lambda hit: (hit.family == "crash", hit.has("of_watchdog")))
     named = [hit for hit in hits if hit.role == "finding" and hit.family != "unknown"]
     logged = [hit for hit in hits if hit.role == "error"]
     named_errors = [hit for hit in logged if hit.family not in ("unknown", "exception")]
@@ -79,8 +67,8 @@ def _that_end_so(roots: list[Hit], hits: Sequence[Hit]) -> list[Hit]:
 
     Python exits with 2 where it finds no program, or the program refuses its arguments; with 1 after an exception.
     """
-    codes = {hit.code for hit in hits if hit.meaning.signature in _OF_TORCHRUN and hit.code is not None}
-    refused = [root for root in roots if {root.meaning.signature, root.meaning.remedy} & _EXIT_WITH_2]
+    codes = {hit.code for hit in hits if hit.has("of_torchrun", "of_block") and hit.code is not None}
+    refused = [root for root in roots if root.has("exits_with_2") or root.meaning.remedy == _REFUSED]
     return refused if codes == {2} and refused else roots
 
 
@@ -118,7 +106,7 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     hits = _with_followers(hits)
     known = {_beginning(hit) for hit in hits if hit.caught}
     caught = {id(hit) for hit in hits if hit.caught or (known and _beginning(hit) in known)}
-    logged = {id(hit) for hit in hits if hit.caught in ("", LOGGED)}
+    logged = {id(hit) for hit in hits if hit.caught in ("", "logged")}
     others = [
         hit for hit in hits if id(hit) not in caught and not _explained_away(hit, hits) and not _fell_later(hit, hits)
     ]
@@ -126,15 +114,15 @@ def without_caught(hits: Sequence[Hit]) -> list[Hit]:
     if any(hit.role in JUDGED and hit.role != "error" for hit in others):
         kept |= caught & logged
     else:
-        kept |= {id(hit) for hit in hits if hit.caught and hit.meaning.signature in ENDED_WORKERS}
+        kept |= {id(hit) for hit in hits if hit.caught and hit.has("of_loader")}
     return [hit for hit in hits if id(hit) in kept]
 
 
 def _fell_later(hit: Hit, hits: Sequence[Hit]) -> bool:
     """Whether torchrun lists how a process ended before its "Root Cause": it was stopped because another failed."""
-    if hit.meaning.signature != "exit.signal":
+    if not hit.has("ends_block"):
         return False
-    blocks = [one for one in hits if one.meaning.signature == "exit.block" and one.source == hit.source]
+    blocks = [one for one in hits if one.has("begins_block") and one.source == hit.source]
     report = next((block.line for block in blocks if 0 < block.line - hit.line <= LONGEST_REPORT), None)
     if report is None:
         return False
@@ -151,7 +139,7 @@ def _beginning(hit: Hit) -> str:
 
 def _explained_away(hit: Hit, hits: Sequence[Hit]) -> bool:
     other = hit.meaning.unless
-    if hit.meaning.signature == _ENDED_BY_SLURM and "job" in hit.fields:
+    if hit.has("ends_job") and "job" in hit.fields:
         reasons = (one for one in hits if one.family in _REASONS)
         return any(one.fields.get("job") == hit.fields["job"] for one in reasons)
     return bool(other) and any(near.meaning.signature == other and is_near(near, hit) for near in hits)
@@ -167,7 +155,7 @@ def is_near(one: Hit, other: Hit) -> bool:
 def _heaviest(roots: Sequence[Hit], soon: Sequence[Hit]) -> Hit:
     """The root that counts; ``soon`` are those before a time-out."""
     first = roots[0]
-    if first.family == "checkpoint" and first.meaning.signature in _WRITES:
+    if first.family == "checkpoint" and first.has("may_write"):
         # What fails while it writes says that it did; another line says why.
         full = next((root for root in soon if root.family == "disk" and is_near(first, root)), None)
         first = full or first
@@ -186,7 +174,7 @@ def _may_displace(root: Hit, first: Hit) -> bool:
 
 def _is_cancelled(root: Hit) -> bool:
     """Whether the scheduler says that a job was cancelled: the signal that its processes print is how."""
-    return root.meaning.signature == _ENDED_BY_SLURM
+    return root.has("ends_job")
 
 
 def _weight(root: Hit) -> int:
@@ -197,5 +185,5 @@ def _follows(root: Hit, explains: Hit) -> bool:
     """Whether ``root``, which comes after the time-out that ``explains``, is what it brings about."""
     if (root.local_rank if root.rank is None else root.rank) in explains.absent:
         return False
-    fallout = root.family in _FALLOUT or root.meaning.signature in (_REPORT_OF_NCCL, *_CLEARING)
+    fallout = root.family in _FALLOUT or root.has("follows", "clears_up")
     return fallout or root.meaning.general or not is_near(root, explains)

@@ -82,20 +82,16 @@ _CAUSES, LEAST_CUT = ("root", "explains", "finding"), 12
 _VAGUE = frozenset(
     ("exception", "missing_key", "versions_of_code", "shapes", "unsupported", "count_zero", "none_value", "types")
 )
-# Families of what ends a whole job, and the signature of what one process of it prints that is interrupted.
-OF_WHOLE_JOBS, INTERRUPTED = frozenset(("cancelled", "preempted", "time_limit")), "user.interrupt"
+# Families of what ends a whole job.
+OF_WHOLE_JOBS = frozenset(("cancelled", "preempted", "time_limit"))
 # Families of what stops a run from outside: it may have hung before.
 _STOPPED = OF_WHOLE_JOBS | {"signal"}
-# What a loader of data says of its workers as it is taken down, after an exception that is printed later.
-ENDED_WORKERS = ("data.signal", "data.terminated")
 # The remedy of code that Python cannot read: the traceback ends where it was imported.
 SYNTAX = "syntax"
 # Messages that are the same, by so many characters: of more than these the calls are not read.
 SAME_CHARACTERS, MOST_SAME = 60, 8
 # Lines above a cause that may say what it is about, and those with the frames of its traceback.
 LINES_ABOVE, LINES_OF_FRAMES = 12, 60
-# torch.multiprocessing.spawn and Ray name the process above its traceback.
-_SPAWNED = ("context.spawn", "context.ray_call")
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
 _ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
 NO_RANK = 8
@@ -116,7 +112,7 @@ PROCESS = "process"
 # DDP prints the rank below its exception; lines between them, at most.
 BELOW_DDP = 6
 # torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
-_HEAD_OF_CANN, BELOW_HEAD = "npu.error", 4
+BELOW_HEAD = 4
 # A traceback that is printed as a list of Python, whose last part is the exception, or the error file of torchelastic.
 _LISTED = lazy_regex(
     r"\"message\": \"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:[^\"\\]|\\.)*)\"?"
@@ -145,9 +141,9 @@ _PROSE = lazy_regex(
 class Hit:
     """One line that a signature fits. ``text`` is masked and short; ``clock`` is in seconds, None where unknown.
 
-    ``absent`` are ranks that it waits for; ``caught`` is the signature that shows that a program caught an exception.
+    ``absent`` are ranks that it waits for; ``caught`` says whether Python ignored an exception or a logger printed it.
     ``fields`` are other named groups of the pattern. ``after_bar`` says whether it follows the last step on its line.
-    ``detail`` and ``figures`` are what details.toml finds. ``frames`` are calls of the traceback above.
+    ``detail`` and ``figures`` are what the details of its failure find. ``frames`` are calls of the traceback above.
     ``silent_seconds`` is how long nothing was printed before a run was stopped.
     """
 
@@ -171,13 +167,17 @@ class Hit:
 
     @property
     def role(self) -> str:
-        """Its role, see signatures.toml."""
+        """Its role, see ``rules/README.md``."""
         return self.meaning.role
 
     @property
     def family(self) -> str:
         """What failed."""
         return self.meaning.family
+
+    def has(self, *traits: str) -> bool:
+        """Whether its signature has any of the ``traits``, see ``rules/README.md``."""
+        return not set(traits).isdisjoint(self.meaning.traits)
 
 
 def find_hits(block: TextBlock) -> list[Hit]:
@@ -272,7 +272,7 @@ def _reaches(rules: Sequence[Signature], text: str, rest: int, vague: bool) -> b
 def _with_message(hit: Hit, block: TextBlock) -> Hit:
     """An exception whose message goes on below its line with that; one that carries another as that."""
     at = hit.line - block.first
-    printed, is_bare = block.texts[at], hit.meaning.signature == "python.exception"
+    printed, is_bare = block.texts[at], hit.has("exception")
     if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(printed))):
         printed = carried["last"].replace("\\'", "'")
     elif is_bare and _NO_MESSAGE.search(hit.text):
@@ -483,7 +483,7 @@ def _with_rank_above(hits: Sequence[Hit]) -> list[Hit]:
     head: Hit | None = None
     ranked: list[Hit] = []
     for hit in hits:
-        if hit.meaning.signature == _HEAD_OF_CANN and "RankID:" in hit.text:
+        if hit.has("rank_of_cann") and "RankID:" in hit.text:
             head = hit
             if ranked and ranked[-1].rank is None and hit.line - ranked[-1].line == 1:
                 ranked[-1] = replace(ranked[-1], rank=hit.rank)
@@ -499,7 +499,7 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
     placed: list[Hit] = []
     for hit in hits:
         of_process = hit.role in JUDGED and not is_of_job(hit)
-        if hit.meaning.signature in _SPAWNED or _CARRIES.search(hit.text):
+        if hit.has("process_below") or _CARRIES.search(hit.text):
             above = hit
         elif above is not None and of_process and hit.line - above.line <= LONGEST_TRACEBACK:
             hit = _in_process(hit, above)
@@ -510,7 +510,7 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
 
 def is_of_job(hit: Hit) -> bool:
     """Whether a line is about a whole job: the process whose launcher printed it is none of the reason."""
-    return hit.family in OF_WHOLE_JOBS and hit.meaning.signature != INTERRUPTED
+    return hit.family in OF_WHOLE_JOBS and not hit.has("of_process")
 
 
 def _in_process(hit: Hit, above: Hit) -> Hit:
@@ -525,9 +525,9 @@ def _with_rank_of_ddp(hits: Sequence[Hit]) -> list[Hit]:
     """``hits`` in which an exception of DDP has the rank that a line below it names."""
     ranked = list(hits)
     for at, hit in enumerate(hits):
-        if hit.meaning.signature == "ddp.unused" and hit.rank is None:
+        if hit.has("of_ddp") and hit.rank is None:
             near = (one for one in hits[at + 1 : at + 1 + BELOW_DDP] if one.line - hit.line <= BELOW_DDP)
-            named = next((one for one in near if one.meaning.signature == "context.grad"), None)
+            named = next((one for one in near if one.has("rank_of_ddp")), None)
             ranked[at] = hit if named is None else replace(hit, rank=named.rank)
     return ranked
 
@@ -540,12 +540,12 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
             caught[hit.rank, hit.host] = hit
         elif _is_heading(hit, hits[at + 1 : at + 1 + FAR]):
             continue
-        elif hit.meaning.signature in ("python.exception", *ENDED_WORKERS):
+        elif hit.has("exception", "of_loader"):
             begin = caught.pop((hit.rank, hit.host), None)
             if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
-                yield replace(hit, caught=begin.meaning.signature)
+                yield replace(hit, caught="logged" if begin.has("logged") else "ignored")
                 continue
-            if hit.meaning.signature in ENDED_WORKERS:
+            if hit.has("of_loader"):
                 yield hit
                 continue
             before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= 2 * FAR]
@@ -561,7 +561,7 @@ def _without_handled(hits: Sequence[Hit]) -> list[Hit]:
     chained: dict[tuple[int | None, str | None], tuple[int, Hit]] = {}
     for at, hit in enumerate(hits):
         who = hit.rank, hit.host
-        if hit.meaning.signature == "chain.during" and who in raised:
+        if hit.has("chains") and who in raised:
             chained[who] = raised[who]
         elif hit.role == "root":
             earlier = chained.pop(who, None)
@@ -573,13 +573,13 @@ def _without_handled(hits: Sequence[Hit]) -> list[Hit]:
 
 def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
     """Whether ``hit`` is an exception without a message, or with that of another process, and a line below says it."""
-    if hit.meaning.signature == "crash.abort":
+    if hit.has("aborts"):
         return any("what():" in one.text and one.line - hit.line <= BELOW_HEADING for one in following[:1])
     if hit.role == "root" and _CARRIES.search(hit.text):
         own = (one for one in following if one.role in CARRIED and not is_of_job(one))
         below = (one for one in own if not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
-    if hit.meaning.signature != "python.exception":
+    if not hit.has("exception"):
         return False
     if _TORN.search(hit.text):
         known = (one for one in following if one.role == "root" and one.family not in ("exception", "unknown"))
@@ -617,7 +617,7 @@ def _may_be_about(meaning: Meaning, frame: Meaning) -> bool:
 
 
 def _with_assertion(hit: Hit, before: Sequence[Hit]) -> Hit:
-    own = [other for other in before if other.meaning.signature == "context.assert"]
+    own = [other for other in before if other.has("asserts")]
     if not own:
         return hit
     text = f"{hit.text}: {own[-1].text}"[:LONGEST_QUOTE]

@@ -1,18 +1,17 @@
-"""The lines that show how a run ended, as data: ``signatures.toml``, one entry for each signature."""
+"""The lines that show how a run ended: the signatures of the table of failures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any
 
 import regex
 
-from logparse.failures.general import general_words, words_for
+from logparse.failures.general import words_for
 from logparse.failures.kinds import blurred, kind_of, names_digit
+from logparse.failures.table import rows
 from logparse.light_dataclass import dataclass, replace
-from logparse.package_tables import fields_of, read_table
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
 JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
@@ -40,20 +39,21 @@ _SHELL = 128
 
 @dataclass(frozen=True)
 class Signature:
-    """One kind of line; the comment in signatures.toml explains each field."""
+    """One kind of line; ``rules/README.md`` explains each field."""
 
     id: str
     family: str
-    role: str
+    remedy: str
     sample: tuple[str, ...]
+    role: str = "root"
     marks: tuple[str, ...] = ()
     pattern: str = ""
     grade: str = ""
-    remedy: str = ""
     collect: str = ""
     state: str = ""
     unless: str = ""
     find: str = ""
+    traits: tuple[str, ...] = ()
     general: bool = False
 
     @cached_property
@@ -91,34 +91,28 @@ class Meaning:
     state: str
     unless: str = ""
     general: bool = False
+    traits: tuple[str, ...] = ()
 
 
 def meaning_of(signature: Signature, code: int | None, message: str = "") -> Meaning:
     """The meaning of a line with ``signature`` that prints the exit code ``code``, or says ``message``."""
     grade = signature.grade or GRADES.get(signature.role, "unknown")
-    remedy = signature.remedy or signature.family
     plain = Meaning(
         signature.id,
         signature.family,
         signature.role,
         grade,
-        remedy,
+        signature.remedy,
         signature.collect,
         signature.state,
         signature.unless,
         signature.general,
+        signature.traits,
     )
     if signature.general:
         return by_words(plain, message)
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
-    if by_code is None:
-        return plain
-    named: dict[str, Any] = {
-        "grade": GRADES.get(by_code["role"], "unknown"),
-        "remedy": by_code["family"],
-        **by_code,
-    }
-    return replace(plain, **named)
+    return plain if by_code is None else replace(plain, **by_code)
 
 
 def by_words(plain: Meaning, message: str) -> Meaning:
@@ -130,7 +124,7 @@ def by_words(plain: Meaning, message: str) -> Meaning:
     role, grade = ("error", "hypothesis") if logged else (found.role, found.grade)
     if found.family == "exception":
         role, grade = plain.role, plain.grade
-    return replace(plain, family=found.family, role=role, grade=grade, remedy=found.remedy or found.family)
+    return replace(plain, family=found.family, role=role, grade=grade, remedy=found.remedy)
 
 
 def exit_code(code: str | None, signal: str | None) -> int | None:
@@ -147,14 +141,7 @@ def exit_code(code: str | None, signal: str | None) -> int | None:
 @cache
 def signatures() -> tuple[Signature, ...]:
     """All signatures, in the order in which they count."""
-    return tuple(Signature(**fields_of(entry)) for entry in _data()["signature"])
-
-
-@cache
-def families() -> tuple[str, ...]:
-    """Every family that an ending can have."""
-    named = [signature.family for signature in signatures()] + [by_code["family"] for by_code in _exit_codes().values()]
-    return tuple(dict.fromkeys((*named, "unknown")))
+    return tuple(Signature(**row) for row in rows("signature"))
 
 
 # Remedies of last lines that no signature knows: a log that ends inside a traceback, or whose values are not finite.
@@ -164,22 +151,10 @@ DATA_CODE = "data_code"
 
 
 @cache
-def remedies() -> tuple[str, ...]:
-    """Every remedy that an ending can have."""
-    plain = [meaning_of(signature, None).remedy for signature in signatures() if signature.role in JUDGED]
-    by_code = [by_code.get("remedy", by_code["family"]) for by_code in _exit_codes().values()]
-    frames = [signature.remedy for signature in signatures() if signature.role == "context" and signature.remedy]
-    general = [entry.remedy or entry.family for entry in general_words()]
-    return tuple(
-        dict.fromkeys((*plain, *by_code, *frames, *general, TORN_TRACEBACK, LOST_VALUES, NEVER_FINITE, DATA_CODE))
-    )
-
-
-def _exit_codes() -> Mapping[str, Mapping[str, str]]:
-    codes: Mapping[str, Mapping[str, str]] = _data()["exit_codes"]
-    return codes
-
-
-@cache
-def _data() -> dict[str, Any]:
-    return read_table(Path(__file__).parent / "signatures.toml")
+def _exit_codes() -> Mapping[str, Mapping[str, Any]]:
+    """What a finding with an exit code means: a shell adds 128 to the number of a signal."""
+    every = (dict(row) for row in rows("exit"))
+    return {
+        row.pop("code"): {"role": "root", "grade": GRADES.get(row.get("role", "root"), "unknown")} | row
+        for row in every
+    }

@@ -6,7 +6,8 @@ from helpers import ROOT, run_logparse
 from logparse.failures.ending import FAILED
 from logparse.failures.judge import SAME_STEPS
 from logparse.failures.precedence import NEAR_LINES, NEAR_SECONDS
-from logparse.failures.signatures import GRADES, families, signatures
+from logparse.failures.signatures import GRADES, signatures
+from logparse.failures.table import families
 
 TEXT = (ROOT / "docs/failures.md").read_text(encoding="utf-8")
 NAMED = set(regex.findall(r"`(\w+)`", TEXT))

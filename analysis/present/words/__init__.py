@@ -1,6 +1,7 @@
 """Codes to sentences, in every language: the only module that puts a finding into words.
 
-``en.toml`` and ``zh.toml`` in this folder hold a table of words for each kind of code. A template takes the fields of
+``en.toml`` and ``zh.toml`` in this folder hold a table of words for each kind of code, the table of failures those of
+failures. A template takes the fields of
 its finding by name. After a colon comes a form of FORMS, the table in which a code is looked up, or a format spec of
 ``str.format``. A list is shown with commas between its parts, each in that form, or with a sign of JOINED.
 """
@@ -15,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from analysis.present.words.forms import FORMS
+from logparse.failures.table import failure_words
 from logparse.findings import WITHOUT, Note, Origin
 from logparse.language import current_language, msg, tr, visible
 from logparse.package_tables import read_table
@@ -88,7 +90,7 @@ def fill(table: str, code: str, fields: Mapping[str, Any]) -> str:
 @cache
 def words(language: str) -> dict[str, dict[str, str]]:
     """Every table of words of a language."""
-    return read_table(Path(__file__).parent / f"{language}.toml")
+    return {**read_table(Path(__file__).parent / f"{language}.toml"), **failure_words(language)}
 
 
 class _Filler(string.Formatter):

@@ -10,12 +10,12 @@ from analysis.present.words import words
 from logparse.decode.read_run import diagnose_run
 from logparse.failures.details import complete_details, detail_of, detail_patterns
 from logparse.failures.frames import frames_above
-from logparse.failures.signatures import remedies
+from logparse.failures.table import remedies
 from logparse.language import LANGUAGES
 
 ERROR = "TypeError: a"
 SAMPLES = [
-    (entry, sample, remedy) for entry in detail_patterns() for sample in entry.sample for remedy in entry.remedies
+    (entry, sample, remedy) for entry in detail_patterns() for sample in entry.sample for remedy in entry.of_failures
 ]
 
 
@@ -38,7 +38,7 @@ def test_the_words_of_a_detail_use_its_figures(language):
 
 
 def test_details_belong_to_remedies():
-    assert {remedy for entry in detail_patterns() for remedy in entry.remedies} <= set(remedies())
+    assert {remedy for entry in detail_patterns() for remedy in entry.of_failures} <= set(remedies())
     assert complete_details() <= {entry.code for entry in detail_patterns()}
 
 

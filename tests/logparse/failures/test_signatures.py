@@ -7,7 +7,8 @@ from helpers import megatron_line
 
 from analysis.present.words import words
 from logparse.failures.scan import find_hits
-from logparse.failures.signatures import JUDGED, ROLES, exit_code, families, remedies, signatures
+from logparse.failures.signatures import JUDGED, ROLES, exit_code, signatures
+from logparse.failures.table import families, remedies
 from logparse.inputs.blocks import TextBlock
 from logparse.language import LANGUAGES
 

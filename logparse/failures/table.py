@@ -1,0 +1,72 @@
+"""The one table of failures, as data: ``rules/<subject>.toml``. ``rules/README.md`` explains each field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from logparse.package_tables import fields_of, read_table
+
+# The files, in the order in which their rows count.
+SUBJECTS = ("end", "launchers", "memory", "devices", "cann", "collectives", "data", "files", "arguments")
+# Fields of a row for its reader alone.
+_FOR_READERS = ("source", "case")
+# What the key of a row is, by kind.
+_KEYS = {"signature": "id", "detail": "code", "exit": "code"}
+
+
+@cache
+def failures() -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """The code of each failure and what a file says of it. Rows of one failure may be in several files."""
+    tables = (read_table(Path(__file__).parent / "rules" / f"{subject}.toml") for subject in SUBJECTS)
+    return tuple(item for table in tables for item in table.items())
+
+
+@cache
+def families() -> tuple[str, ...]:
+    """Every family that an ending can have: the failures with a name."""
+    return tuple(code for code, failure in failures() if "name" in failure)
+
+
+@cache
+def remedies() -> tuple[str, ...]:
+    """Every remedy that an ending can have: the codes of all failures."""
+    return tuple(dict.fromkeys(code for code, _ in failures()))
+
+
+def rows(kind: str) -> list[dict[str, Any]]:
+    """The fields of every row of a kind, with its key, failure and family: the narrow ones first, then by ``wide``."""
+    return sorted(_rows(kind), key=lambda row: row.pop("wide", 0))
+
+
+def _rows(kind: str) -> Iterator[dict[str, Any]]:
+    family_of = {code: failure.get("family", code) for code, failure in reversed(failures())}
+    for code, failure in failures():
+        of_kind: Mapping[str, Any] | Sequence[Mapping[str, Any]] = failure.get(kind, ())
+        named = of_kind.items() if isinstance(of_kind, Mapping) else ((None, row) for row in of_kind)
+        for key, row in named:
+            own = {} if key is None else {_KEYS[kind]: key}
+            fields = {name: value for name, value in fields_of(row).items() if name not in _FOR_READERS}
+            yield {"family": family_of[code], "remedy": code} | own | fields
+
+
+def failure_words(language: str) -> dict[str, dict[str, str]]:
+    """The words of failures in a language, by the table that a view looks them up in."""
+    words: dict[str, dict[str, str]] = {
+        "failures": {},
+        "failures_by_remedy": {},
+        "failure_names": {},
+        "remedies": {},
+        "details": {},
+    }
+    for code, failure in failures():
+        causes = "failures" if "name" in failure else "failures_by_remedy"
+        for table, field in ((causes, "cause"), ("failure_names", "name"), ("remedies", "step")):
+            if field in failure:
+                words[table][code] = failure[field][language]
+    for row in _rows("detail"):
+        if "text" in row:
+            words["details"][row["code"]] = row["text"][language]
+    return words
