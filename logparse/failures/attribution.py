@@ -5,7 +5,8 @@ Comes in: the cause, and the hits of its attempt. What the cause says of itself 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import TypeVar
 
 import regex
 
@@ -13,6 +14,7 @@ from logparse.failures.precedence import BLOCK_LINES, is_near
 from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import LONGEST_QUOTE, Hit
 from logparse.lazy_regex import lazy_regex
+from logparse.light_dataclass import dataclass, replace
 
 # From so many times on a message is printed by several processes, if it is of the program and not of a device.
 SEVERAL = 3
@@ -21,70 +23,86 @@ _OF_PROGRAMS = frozenset(("exception", "arguments", "file", "data", "checkpoint"
 _OF_NCCL = lazy_regex(r"[\w.-]+:\d+(?=:\d+ \[\d+\] )")
 
 
-def attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None, str | None, int | None]:
-    """Rank, local rank, host and exit code of the cause: its own, else those of the launcher's report that fits."""
-    rank, local, host, code = _block(hits, cause)
-    if rank is None and cause.rank is None:
-        rank, host = _named_with(cause, hits)
-    if rank is None and cause.rank is None and local is None:
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Who:
+    """A process: its rank, its rank on its node, its host and its exit code; None where they are unknown."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    code: int | None = None
+
+
+def attributed(cause: Hit, hits: Sequence[Hit]) -> Who:
+    """The process that the cause is of: what it says itself, else what the launcher's report that fits says."""
+    who = _block(hits, cause)
+    if who.rank is None and cause.rank is None:
+        who = _with_rank_of_others(who, cause, hits)
+    if cause.rank is not None and who.rank not in (None, cause.rank):
+        who = Who()
+    failed = [hit for hit in hits if hit.has("of_torchrun")]
+    if (who.rank, who.local_rank, cause.rank, cause.local_rank) == (None,) * 4:
+        # torchrun names the only process of the node that failed by itself.
+        who = replace(who, local_rank=_only({hit.local_rank for hit in failed}))
+    code = _only({hit.code for hit in failed}) if who.code is None else who.code
+    return Who(
+        who.rank if cause.rank is None else cause.rank,
+        who.local_rank if cause.local_rank is None else cause.local_rank,
+        cause.host or who.host,
+        code if cause.code is None else cause.code,
+    )
+
+
+def _with_rank_of_others(who: Who, cause: Hit, hits: Sequence[Hit]) -> Who:
+    """``who`` with the rank that other lines name: those that report the same, or speak of the process."""
+    rank, host = _named_with(cause, hits)
+    if rank is None and who.local_rank is None:
         alone = _of_environment(hits)
         # The environment of one process says nothing of another one on its node.
         rank = alone if cause.local_rank is None or cause.local_rank == alone == 0 else None
-    if rank is None and cause.rank is None and local is None:
-        rank = _of_reporter(cause, hits)
-    if cause.rank is not None and rank is not None and cause.rank != rank:
-        rank, local, host, code = cause.rank, None, None, None
-    codes = {hit.code for hit in hits if hit.has("of_torchrun")}
-    if (rank, local, cause.rank, cause.local_rank) == (None,) * 4:
-        # torchrun names the only process of the node that failed by itself.
-        named = {hit.local_rank for hit in hits if hit.has("of_torchrun")}
-        local = next(iter(named)) if len(named) == 1 else None
-    code = code if code is not None or len(codes) != 1 else next(iter(codes))
-    return (
-        cause.rank if cause.rank is not None else rank,
-        cause.local_rank if cause.local_rank is not None else local,
-        cause.host or host,
-        cause.code if cause.code is not None else code,
-    )
+        rank = _of_reporter(cause, hits) if rank is None else rank
+    return replace(who, rank=rank, host=host)
+
+
+def _only(values: Collection[_T]) -> _T | None:
+    """The one of ``values`` that there is; None of several, or none."""
+    return next(iter(values)) if len(values) == 1 else None
 
 
 def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
     """The only rank that a near line of the same signature names, and its host: several lines report one failure."""
-    same = [
+    differ = cause.has("exception", "of_torchrun")
+    same = (
         hit
         for hit in hits
         if hit.meaning.signature == cause.meaning.signature
         and hit.rank is not None
         and is_near(cause, hit)
         and (cause.host is None or hit.host in (None, cause.host))
-    ]
-    differ = cause.has("exception", "of_torchrun")
-    known = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
-    return next(iter(known)) if len(known) == 1 else (None, None)
+    )
+    named = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
+    return _only(named) or (None, None)
 
 
 def _of_environment(hits: Sequence[Hit]) -> int | None:
     """The rank of the only process whose environment the log prints, where no line has a rank."""
-    known = {hit.rank for hit in hits if hit.has("rank_of_environment")}
+    printed = {hit.rank for hit in hits if hit.has("rank_of_environment")}
     ranks = {hit.rank for hit in hits if hit.rank is not None}
-    return next(iter(known)) if len(known) == 1 and ranks <= known else None
+    return _only(printed) if ranks <= printed else None
 
 
 def _of_reporter(cause: Hit, hits: Sequence[Hit]) -> int | None:
     """The only rank that torch_npu names as a process ends, or Ray as an actor died: the cause has none."""
-    reporters = []
-    if cause.meaning.collect == "plog":
-        reporters.append("rank_of_npu")
-    if cause.has("actor_died"):
-        reporters.append("rank_of_ray")
-    ranks = {hit.rank for hit in hits if hit.has(*reporters)}
-    return next(iter(ranks)) if len(ranks) == 1 else None
+    reporters = [("rank_of_npu", cause.meaning.collect == "plog"), ("rank_of_ray", cause.has("actor_died"))]
+    return _only({hit.rank for hit in hits if hit.has(*(trait for trait, fits in reporters if fits))})
 
 
-def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str | None, int | None]:
-    """What torchrun's first report of a root cause says."""
+def _block(hits: Sequence[Hit], cause: Hit) -> Who:
+    """What torchrun's first report of a root cause says; without one what another launcher says."""
     begin = next((hit for hit in hits if hit.has("begins_block")), None)
-    first, last = 0, 0
     if begin is not None:
         first, last = begin.line, begin.line + BLOCK_LINES
     elif cause.has("ends_block"):
@@ -92,12 +110,12 @@ def _block(hits: Sequence[Hit], cause: Hit) -> tuple[int | None, int | None, str
         begin, first, last = cause, cause.line - BLOCK_LINES, cause.line
     else:
         named = next((hit for hit in hits if hit.has("names_rank") and hit.rank is not None), None)
-        return (named.rank, None, named.host, named.code) if named else (None, None, None, None)
-    own = [hit for hit in hits if hit.has("of_block") and hit.source == begin.source and first < hit.line <= last]
-    rank = next((hit for hit in own if hit.local_rank is not None), None)
-    host = next((hit.host for hit in own if hit.text.startswith("host")), None)
-    code = next((hit.code for hit in own if hit.code is not None), None)
-    return rank.rank if rank else None, rank.local_rank if rank else None, host, code
+        return Who(named.rank, None, named.host, named.code) if named else Who()
+    block = [hit for hit in hits if hit.has("of_block") and hit.source == begin.source and first < hit.line <= last]
+    rank = next((hit for hit in block if hit.local_rank is not None), None)
+    host = next((hit.host for hit in block if hit.text.startswith("host")), None)
+    code = next((hit.code for hit in block if hit.code is not None), None)
+    return Who(rank.rank if rank else None, rank.local_rank if rank else None, host, code)
 
 
 def same_message(hit: Hit, other: Hit) -> bool:

@@ -15,6 +15,7 @@ import polars as pl
 
 from logparse.failures.attempts import ENDED_BY_OTHERS, Part, is_reported, of_one_section, parts_of
 from logparse.failures.attribution import (
+    Who,
     attributed,
     count_unnamed,
     hosts_with,
@@ -205,17 +206,17 @@ def _with_later_error(ending: Ending, hits: Sequence[Hit], uncaught: bool) -> En
     uncaught &= cause.has("exception") and not cause.caught
     if not (is_reported(hits) or uncaught or cause.family in _SPOIL_SAVES):
         return ending
-    rank, local, host, code = attributed(cause, hits)
+    who = attributed(cause, hits)
     return replace(
         ending,
         evidence=(evidence_of(cause),),
         remedy=cause.meaning.remedy or None,
         detail=cause.detail,
         figures=cause.figures,
-        rank=rank,
-        local_rank=local,
-        host=host,
-        exit_code=code,
+        rank=who.rank,
+        local_rank=who.local_rank,
+        host=who.host,
+        exit_code=who.code,
     )
 
 
@@ -237,30 +238,21 @@ def _judge(part: Part) -> tuple[str, Hit | None]:
 
 
 def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
-    rank, local, host, code = attributed(cause, part.hits)
-    waits = cause.role == "explains" or cause.has("waits_for_others")
-    if waits and "peer" not in cause.fields:
-        # The rank that waits is not the one that failed; of a link that failed its host is an end.
-        rank, local, host = None, None, host if cause.family == "network" else None
     reported = last_of_chain(cause, part.hits) or raised_after(cause, part.hits)
     evidence = (*map(evidence_of, quoted_lines(cause, part.hits, reported)), *raised_too(cause, part.hits))
     meaning = cause.meaning
-    if is_of_job(cause):
-        rank, local = None, None
+    who = _blamed(cause, part.hits)
     # Of other consequences the first rank is chance; of a wait each rank that waits prints it.
     names_all = cause.role in ("root", "explains") or cause.meaning.remedy == "collective_timeout"
-    same_ranks = ranks_with(cause, part.hits) if names_all else ()
-    same_ranks = same_ranks or ranks_of_report(cause, part.hits)
-    same_hosts = () if same_ranks or rank is not None else hosts_without_rank(cause, part.hits)
-    if same_hosts:
-        host = None
-    if len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1:
-        host = None
+    same_ranks = (ranks_with(cause, part.hits) if names_all else ()) or ranks_of_report(cause, part.hits)
+    same_hosts = () if same_ranks or who.rank is not None else hosts_without_rank(cause, part.hits)
+    if same_hosts or (len(same_ranks) > 1 and len(hosts_with(cause, part.hits)) > 1):
+        who = replace(who, host=None)
     unnamed = count_unnamed(cause, part.hits)
     if meaning.family == "host_memory":
-        host = host or cause.figures.get("host")
+        who = replace(who, host=who.host or cause.figures.get("host"))
     if unnamed > 1:
-        rank, local, host = None, None, None if same_hosts else cause.host
+        who = Who(host=None if same_hosts else cause.host, code=who.code)
     return Ending(
         state,
         meaning.family,
@@ -269,10 +261,10 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
         cause.source,
         cause.line,
         cause.text,
-        rank,
-        local,
-        host,
-        code,
+        who.rank,
+        who.local_rank,
+        who.host,
+        who.code,
         progress.step,
         progress.planned,
         meaning.remedy,
@@ -293,13 +285,22 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     )
 
 
+def _blamed(cause: Hit, hits: Sequence[Hit]) -> Who:
+    """The process to blame: of a wait none, since the rank that waits is not the one that failed."""
+    who = attributed(cause, hits)
+    waits = cause.role == "explains" or cause.has("waits_for_others")
+    if waits and "peer" not in cause.fields:
+        # Of a link that failed the host is an end.
+        who = Who(host=who.host if cause.family == "network" else None, code=who.code)
+    return replace(who, rank=None, local_rank=None) if is_of_job(cause) else who
+
+
 def _attempt(part: Part, state: str, hit: Hit | None) -> Attempt:
     if hit is None:
         return Attempt(part.first_line, part.last_line, part.step, state, "unknown", *(None,) * 5)
-    rank, _, host, _ = attributed(hit, part.hits)
-    if "peer" in hit.fields:
-        # Either end of the link may have failed.
-        host = None
+    who = attributed(hit, part.hits)
+    # Either end of a link may have failed.
+    rank, host = who.rank, None if "peer" in hit.fields else who.host
     if hit.role == "explains" or len(ranks_with(hit, part.hits)) > 1:
         # Which rank prints a message first that several print is chance.
         rank, host = None, None
