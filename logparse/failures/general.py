@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, cached_property, lru_cache
+from typing import Any
 
 import regex
 
@@ -57,7 +58,12 @@ class GeneralWords:
 @cache
 def general_words() -> tuple[GeneralWords, ...]:
     """All entries, in the order in which they count."""
-    return tuple(GeneralWords(**row) for row in rows("general"))
+    return tuple(GeneralWords(**{name: _joined(name, value) for name, value in row.items()}) for row in rows("general"))
+
+
+def _joined(name: str, value: Any) -> Any:
+    """A field of a row: of several expressions one that fits what any of them fits."""
+    return "|".join(value) if name in ("types", "words") and not isinstance(value, str) else value
 
 
 def words_for(text: str) -> GeneralWords | None:
