@@ -15,8 +15,6 @@ from logparse.masking import mask_text
 _MIB, _GIB, _MILLISECONDS = 2**20, 2**30, 1000
 # The detail with the file of a job's errors.
 ERROR_FILE = "error_file"
-# Fields of a row that are of its failure, or its words.
-_NOT_HERE = ("family", "text")
 # The figures of a detail that is a call.
 FIGURES_OF_CALL = ("path", "line", "name")
 # The share of a device's memory that is another process's if nothing accounts for it.
@@ -70,9 +68,7 @@ class DetailPattern:
 @cache
 def detail_patterns() -> tuple[DetailPattern, ...]:
     """All entries, in the order in which they count."""
-    return tuple(
-        DetailPattern(**{name: value for name, value in row.items() if name not in _NOT_HERE}) for row in rows("detail")
-    )
+    return tuple(DetailPattern(**row) for row in rows("detail"))
 
 
 def detail_of(

@@ -89,26 +89,18 @@ class Meaning:
     remedy: str
     collect: str
     state: str
-    unless: str = ""
-    general: bool = False
-    traits: tuple[str, ...] = ()
+    unless: str
+    general: bool
+    traits: tuple[str, ...]
+
+
+# The fields of a signature that its meaning has too.
+_SAID = ("family", "role", "grade", "remedy", "collect", "state", "unless", "general", "traits")
 
 
 def meaning_of(signature: Signature, code: int | None, message: str = "") -> Meaning:
     """The meaning of a line with ``signature`` that prints the exit code ``code``, or says ``message``."""
-    grade = signature.grade or GRADES.get(signature.role, "unknown")
-    plain = Meaning(
-        signature.id,
-        signature.family,
-        signature.role,
-        grade,
-        signature.remedy,
-        signature.collect,
-        signature.state,
-        signature.unless,
-        signature.general,
-        signature.traits,
-    )
+    plain = Meaning(signature.id, *(getattr(signature, name) for name in _SAID))
     if signature.general:
         return by_words(plain, message)
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
@@ -141,7 +133,11 @@ def exit_code(code: str | None, signal: str | None) -> int | None:
 @cache
 def signatures() -> tuple[Signature, ...]:
     """All signatures, in the order in which they count."""
-    return tuple(Signature(**row) for row in rows("signature"))
+    return tuple(Signature(**{"grade": _grade_of(row), **row}) for row in rows("signature"))
+
+
+def _grade_of(row: Mapping[str, Any]) -> str:
+    return GRADES.get(row.get("role", "root"), "unknown")
 
 
 # Remedies of last lines that no signature knows: a log that ends inside a traceback, or whose values are not finite.
@@ -153,8 +149,4 @@ DATA_CODE = "data_code"
 @cache
 def _exit_codes() -> Mapping[str, Mapping[str, Any]]:
     """What a finding with an exit code means: a shell adds 128 to the number of a signal."""
-    every = (dict(row) for row in rows("exit"))
-    return {
-        row.pop("code"): {"role": "root", "grade": GRADES.get(row.get("role", "root"), "unknown")} | row
-        for row in every
-    }
+    return {row.pop("code"): {"role": "root"} | row for row in rows("exit")}

@@ -11,8 +11,8 @@ from logparse.package_tables import fields_of, read_table
 
 # The files, in the order in which their rows count.
 SUBJECTS = ("end", "launchers", "memory", "devices", "cann", "collectives", "data", "files", "arguments")
-# Fields of a row for its reader alone.
-_FOR_READERS = ("source", "case")
+# Fields of a row that say nothing of what it fits.
+_FOR_READERS = ("source", "case", "text")
 # What the key of a row is, by kind.
 _KEYS = {"signature": "id", "detail": "code", "exit": "code"}
 
@@ -44,29 +44,24 @@ def rows(kind: str) -> list[dict[str, Any]]:
 def _rows(kind: str) -> Iterator[dict[str, Any]]:
     family_of = {code: failure.get("family", code) for code, failure in reversed(failures())}
     for code, failure in failures():
+        of_failure = {"remedy": code} if kind == "detail" else {"remedy": code, "family": family_of[code]}
         of_kind: Mapping[str, Any] | Sequence[Mapping[str, Any]] = failure.get(kind, ())
-        named = of_kind.items() if isinstance(of_kind, Mapping) else ((None, row) for row in of_kind)
-        for key, row in named:
-            own = {} if key is None else {_KEYS[kind]: key}
+        keyed = of_kind.items() if isinstance(of_kind, Mapping) else ((None, row) for row in of_kind)
+        for key, row in keyed:
             fields = {name: value for name, value in fields_of(row).items() if name not in _FOR_READERS}
-            yield {"family": family_of[code], "remedy": code} | own | fields
+            yield of_failure | ({} if key is None else {_KEYS[kind]: key}) | fields
 
 
 def failure_words(language: str) -> dict[str, dict[str, str]]:
     """The words of failures in a language, by the table that a view looks them up in."""
-    words: dict[str, dict[str, str]] = {
-        "failures": {},
-        "failures_by_remedy": {},
-        "failure_names": {},
-        "remedies": {},
-        "details": {},
-    }
+    tables = ("failures", "failures_by_remedy", "failure_names", "remedies", "details")
+    words: dict[str, dict[str, str]] = {table: {} for table in tables}
     for code, failure in failures():
         causes = "failures" if "name" in failure else "failures_by_remedy"
         for table, field in ((causes, "cause"), ("failure_names", "name"), ("remedies", "step")):
             if field in failure:
                 words[table][code] = failure[field][language]
-    for row in _rows("detail"):
-        if "text" in row:
-            words["details"][row["code"]] = row["text"][language]
+        for key, row in failure.get("detail", {}).items():
+            if "text" in row:
+                words["details"][row.get("code", key)] = row["text"][language]
     return words
