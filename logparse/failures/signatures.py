@@ -95,12 +95,12 @@ class Meaning:
 
 
 # The fields of a signature that its meaning has too.
-_SAID = ("family", "role", "grade", "remedy", "collect", "state", "unless", "general", "traits")
+_SHARED = ("family", "role", "grade", "remedy", "collect", "state", "unless", "general", "traits")
 
 
 def meaning_of(signature: Signature, code: int | None, message: str = "") -> Meaning:
     """The meaning of a line with ``signature`` that prints the exit code ``code``, or says ``message``."""
-    plain = Meaning(signature.id, *(getattr(signature, name) for name in _SAID))
+    plain = Meaning(signature.id, *(getattr(signature, name) for name in _SHARED))
     if signature.general:
         return by_words(plain, message)
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
