@@ -10,18 +10,8 @@ import polars as pl
 import regex
 
 from logparse.failures.details import detail_of, details_for
-from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
 from logparse.failures.kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
-from logparse.failures.prefixes import (
-    OF_WORKER,
-    Line,
-    clock_of,
-    rank_before,
-    read_prefixes,
-    without_notebook,
-    writer_of,
-)
 from logparse.failures.signatures import (
     DATA_CODE,
     JUDGED,
@@ -33,8 +23,17 @@ from logparse.failures.signatures import (
     signatures,
 )
 from logparse.failures.silence import silent_seconds
-from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.wrapped import cut_lines, joined_lines, message_at, whole_messages, wrap_width
+from logparse.inputs.writers import (
+    OF_WORKER,
+    Line,
+    clock_of,
+    rank_before,
+    read_prefixes,
+    without_notebook,
+    writer_of,
+)
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, field, replace
 from logparse.masking import mask_text
@@ -184,7 +183,6 @@ def find_hits(block: TextBlock) -> list[Hit]:
     """Every line of ``block`` that a signature fits, in order."""
     if not block.count:
         return []
-    block = without_envelopes(block)
     lines = block.matching(*_any_mark())
     if len(lines) > MOST_LINES:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
@@ -241,7 +239,7 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
 
 def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
     """``hits`` with those of a pasted log whose marks are cut in two, at any width."""
-    if not is_pasted(block):
+    if not block.is_pasted:
         return hits
     known = {hit.line for hit in hits if not hit.meaning.general}
     numbers = [number for number in cut_lines(block, _long_mark()) if number not in known]
@@ -309,7 +307,7 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     frames = _lines_above(hit, block, LINES_OF_FRAMES) if any(entry.frames for entry in entries) else ""
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
-    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
+    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if block.is_pasted else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
 

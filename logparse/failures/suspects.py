@@ -10,7 +10,6 @@ import polars as pl
 import regex
 
 from logparse.failures.absent_ranks import find_absent
-from logparse.failures.prefixes import clock_of, read_prefixes
 from logparse.failures.progress import Progress
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit
@@ -18,6 +17,7 @@ from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, RankLayout,
 from logparse.failures.suspicions import Suspect, Suspicion, order_suspects
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.ranks import ranks_of_files
+from logparse.inputs.writers import clock_of, read_prefixes
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 

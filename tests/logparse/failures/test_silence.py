@@ -6,8 +6,8 @@ from helpers import megatron_line
 from analysis.present.parts import ScreenRows
 from analysis.present.views.ending import ending_parts
 from logparse.decode.read_run import diagnose_run
-from logparse.failures.prefixes import clock_of
 from logparse.failures.silence import silent_seconds
+from logparse.inputs.writers import clock_of
 
 STOP = (
     "W0110 14:55:05.687000 6198 torch/distributed/elastic/agent/server/api.py:719] "
