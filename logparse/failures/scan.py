@@ -22,7 +22,7 @@ from logparse.failures.signatures import (
     meaning_of,
     signatures,
 )
-from logparse.failures.silence import silent_seconds
+from logparse.failures.silence import CLOCK_AT, silent_seconds
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.wrapped import cut_lines, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.writers import (
@@ -187,7 +187,7 @@ def find_hits(block: TextBlock) -> list[Hit]:
     if len(lines) > MOST_LINES:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
-    read = (_read(block.source, number, text) for number, text in numbered)
+    read = (_read_of_host(block, number, text) for number, text in numbered)
     width = wrap_width(block)
     whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
@@ -213,7 +213,7 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
         frames = () if hit.meaning.remedy == SYNTAX else frames_above(above, raised, below)
         hit = replace(hit, frames=frames)
         if hit.clock is not None and hit.family in _STOPPED:
-            silent = silent_seconds(above, hit.clock, hit.family in OF_WHOLE_JOBS)
+            silent = silent_seconds(block.stamped(max(0, at - LONGEST), at), hit.clock, hit.family in OF_WHOLE_JOBS)
             hit = replace(hit, silent_seconds=silent)
         yield hit
 
@@ -321,6 +321,17 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
     """What a line says, by the first signature that fits: errors are also printed after a bar, without a newline."""
     hit = _remembered_hit(whole) if len(whole) <= LONGEST_REMEMBERED else _hit_on(whole)
     return None if hit is None else replace(hit, source=source, line=number)
+
+
+def _read_of_host(block: TextBlock, number: int, text: str) -> Hit | None:
+    """What a line says behind the host and the clock that tools put before it."""
+    host, said = block.wrapping.host_of(text)
+    hit = _read(block.source, number, said)
+    if hit is None or (host is None and block.clocks is None):
+        return hit
+    at = number - block.first
+    clock = hit.clock if hit.clock is not None else clock_of(block.stamped(at, at + 1)[0][:CLOCK_AT])
+    return replace(hit, host=hit.host or host, clock=clock)
 
 
 def _hit_on(whole: str) -> Hit | None:

@@ -21,6 +21,7 @@ from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 from logparse.inputs.unwrap import MOST_PASTED, PLAIN, Wrapping, bare, learn_wrapping, opened, unescaped
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace
+from logparse.schema import NO_YEAR
 
 BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
 LINE_COLUMNS = {
@@ -120,6 +121,14 @@ class TextBlock:
     def clocks(self) -> pl.Series | None:
         """The time that a tool put before each line; None where it put none."""
         return self._opened[1]
+
+    def stamped(self, begin: int, end: int) -> list[str]:
+        """The texts at these places, behind their clocks where they show none; a stamp without a year has any."""
+        texts = self.texts[begin:end]
+        if self.clocks is None or self.wrapping.shows_stamps:
+            return texts.to_list()
+        clocks = self.clocks[begin:end].dt.strftime("%Y-%m-%d %H:%M:%S%.3f ").str.replace(f"^{NO_YEAR}", "2000")
+        return (clocks.fill_null("") + texts).to_list()
 
     @cached_property
     def _opened(self) -> tuple[pl.Series, pl.Series | None]:

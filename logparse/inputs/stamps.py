@@ -66,6 +66,7 @@ def _parsed(stamp: pl.Expr, layout: str) -> pl.Expr:
 _ISO = rf"\d{{4}}-\d\d-\d\dT{_CLOCK}{_PART}"
 _BLANKS = (r" +", " ")
 STAMPS = (
+    Stamp(rf"\d{{4}}-\d\d-\d\d {_CLOCK} [AaPp][Mm]", "%Y-%m-%d %I:%M:%S %p", "2026-03-01 08:00:30 PM"),
     Stamp(_ISO, "%Y-%m-%dT%H:%M:%S%.f", "2026-03-01T20:00:30.123Z", zone=r"(?:Z|[+-]\d\d:?\d\d)", is_read=True),
     Stamp(_ISO, "%Y-%m-%dT%H:%M:%S%.f", "2026-03-01T20:00:30.123", is_read=True),
     Stamp(rf"\d{{4}}-\d\d-\d\d {_CLOCK}{_PART}", "%Y-%m-%d %H:%M:%S%.f", "2026-03-01 20:00:30,123", is_read=True),
@@ -82,7 +83,6 @@ STAMPS = (
         "03/01/2026 12:00:30 AM",
         spelled=((",", ""),),
     ),
-    Stamp(rf"\d{{4}}-\d\d-\d\d {_CLOCK} [AaPp][Mm]", "%Y-%m-%d %I:%M:%S %p", "2026-03-01 08:00:30 PM"),
     Stamp(rf"\d\d/\d\d/\d{{4}},? {_CLOCK}{_PART}", "%m/%d/%Y %H:%M:%S%.f", "03/01/2026 20:00:30", is_read=True),
     Stamp(rf"\d\d\.\d\d\.\d{{4}},? {_CLOCK}{_PART}", "%d.%m.%Y %H:%M:%S%.f", "01.03.2026 20:00:30"),
     Stamp(

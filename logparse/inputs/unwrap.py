@@ -18,7 +18,7 @@ import regex
 
 from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.stamps import STAMPS, Stamp
-from logparse.inputs.writers import LABELS, NAMED, read_prefixes
+from logparse.inputs.writers import HOSTS, NAMED, TASKS, read_prefixes
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 
@@ -53,12 +53,24 @@ NEXT_CALL, LONGEST_LABEL = 4, 200
 class Wrapping:
     """What stands before most lines of a file: the ``stamp`` of a collector, and a pattern of the ``writer``.
 
+    ``of_hosts``: the writers are hosts, by names that may be words of a program elsewhere.
     ``may_be_cut``: it is a whole short log, which a person may have pasted from a terminal.
     """
 
     stamp: Stamp | None = None
     writer: str = ""
+    of_hosts: bool = False
     may_be_cut: bool = False
+
+    @property
+    def shows_stamps(self) -> bool:
+        """Whether the lines are quoted with their stamps, as programs print them too."""
+        return self.stamp is not None and self.stamp.is_read
+
+    def host_of(self, text: str) -> tuple[str | None, str]:
+        """The host that is before ``text``, and the rest of it; None where the lines are not of hosts."""
+        label = regex.match(self.writer, text) if self.of_hosts else None
+        return (label[0].strip(" :|"), text[label.end() :]) if label else (None, text)
 
 
 PLAIN = Wrapping()
@@ -71,7 +83,8 @@ def learn_wrapping(text: bytes, is_whole: bool = False) -> Wrapping:
     stamp = _stamp_of(some)
     if stamp is not None:
         some = [stamp.compiled.sub("", line) for line in some]
-    return Wrapping(stamp, _writer_of(some), is_whole and text.count(b"\n") <= MOST_PASTED)
+    writer = _writer_of(some)
+    return Wrapping(stamp, writer, HOSTS in writer, is_whole and text.count(b"\n") <= MOST_PASTED)
 
 
 def _stamp_of(lines: Sequence[str]) -> Stamp | None:
@@ -87,7 +100,7 @@ def _stamp_of(lines: Sequence[str]) -> Stamp | None:
 
 def _writer_of(lines: Sequence[str]) -> str:
     """A pattern of the writers that stand before most ``lines``; empty where none does."""
-    for pattern, share in ((NAMED, 0), (LABELS, NEARLY_ALL)):
+    for pattern, share in ((NAMED, 0), (TASKS, NEARLY_ALL), (HOSTS, NEARLY_ALL)):
         begins = regex.compile(pattern)
         rests = [line[match.end() :] for line in lines if (match := begins.match(line))]
         if len(rests) >= max(FEWEST, share * len(lines)):
@@ -123,14 +136,14 @@ def opened(texts: pl.Series, wrapping: Wrapping) -> tuple[pl.Series, pl.Series |
     if wrapping.stamp is not None:
         clocks = texts.to_frame("text").select(wrapping.stamp.read(pl.col("text"))).to_series()
         # What programs print too is of use where a line is quoted.
-        texts = texts if wrapping.stamp.is_read else texts.str.replace(wrapping.stamp.anchored, "")
+        texts = texts if wrapping.shows_stamps else texts.str.replace(wrapping.stamp.anchored, "")
     texts = _without_labels(texts)
     return (joined_where_cut(texts) if wrapping.may_be_cut else texts), clocks
 
 
 def bare(texts: pl.Expr, wrapping: Wrapping) -> pl.Expr:
     """``texts`` without the stamps and the writers before them."""
-    if wrapping.stamp is not None and wrapping.stamp.is_read:
+    if wrapping.stamp is not None and wrapping.shows_stamps:
         texts = texts.str.replace(wrapping.stamp.anchored, "")
     return texts.str.replace(f"^(?:{wrapping.writer})", "") if wrapping.writer else texts
 

@@ -41,7 +41,8 @@ _FOLLOWED = (
     r"[\w-]+/\d+ (?=\[)",
     r"\[(?P<task>\d+)\] (?=[A-Za-z][\w.-]*:\d+:\d+ \[)",
     r"-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))",
-    r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])",
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?"
+    r"(?: std(?:out|err) [FP])?(?=[\s\[(])",
     r"\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]",
     r"(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] ",
     r"(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
@@ -57,8 +58,8 @@ def _for_polars(*patterns: str) -> str:
     return "|".join(sub(r"\(\?!ERR\)", "", sub(r"\?P<\w+>", "?:", pattern)) for pattern in patterns)
 
 
-# What begins most lines of a log, and what begins nearly all: the writers of its lines.
-NAMED, LABELS = _for_polars(*_NAMED), _for_polars(r"\d+:", _HOST)
+# What begins some lines of a log, and what begins nearly all: the writers of its lines.
+NAMED, TASKS, HOSTS = _for_polars(*_NAMED), r"\d+:", _for_polars(_HOST)
 # Ray names the worker before what it prints.
 OF_WORKER = lazy_regex(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 _RANK = lazy_regex(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")
