@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from string import ascii_letters, digits
 
 import polars as pl
 import regex
@@ -26,6 +27,8 @@ from logparse.light_dataclass import dataclass
 SAMPLE_BYTES, SAMPLE_LINES = 2**16, 400
 # The share of the lines that has an envelope of a log, at least, and how many of them.
 MOST, FEWEST = 0.5, 3
+# The first characters of stamps, of writers with names of their own, and of hosts.
+_STAMP_BEGINS, _NAMED_BEGINS, _WORDS = f"[{digits}SMTWFJAOND", f"[({digits}lMTWFS", ascii_letters + digits
 # A number or a host may be a word of the program itself, unless nearly every line begins with one.
 NEARLY_ALL = 0.9
 # What a logger prints after its stamp, which is then its own: a dash, a level, a bracket, a name and a colon.
@@ -82,13 +85,16 @@ def learn_wrapping(text: bytes, is_whole: bool = False) -> Wrapping:
     some = list(islice((line for line in lines if line.strip()), SAMPLE_LINES))
     stamp = _stamp_of(some)
     if stamp is not None:
-        some = [stamp.compiled.sub("", line) for line in some]
+        some = [rest for line in some if (rest := stamp.compiled.sub("", line))]
     writer = _writer_of(some)
     return Wrapping(stamp, writer, HOSTS in writer, is_whole and text.count(b"\n") <= MOST_PASTED)
 
 
 def _stamp_of(lines: Sequence[str]) -> Stamp | None:
     """The stamp of a collector before most ``lines``; the logger of the program prints what is after its own."""
+    # To compile every spelling takes longer than to read a small log.
+    if sum(line[0] in _STAMP_BEGINS for line in lines) < MOST * len(lines):
+        return None
     for stamp in STAMPS:
         rests = [line[match.end() :] for line in lines if (match := stamp.compiled.match(line))]
         if len(rests) < max(FEWEST, MOST * len(lines)):
@@ -100,10 +106,13 @@ def _stamp_of(lines: Sequence[str]) -> Stamp | None:
 
 def _writer_of(lines: Sequence[str]) -> str:
     """A pattern of the writers that stand before most ``lines``; empty where none does."""
-    for pattern, share in ((NAMED, 0), (TASKS, NEARLY_ALL), (HOSTS, NEARLY_ALL)):
+    for pattern, first, share in ((NAMED, _NAMED_BEGINS, 0), (TASKS, digits, NEARLY_ALL), (HOSTS, _WORDS, NEARLY_ALL)):
+        least = max(FEWEST, share * len(lines))
+        if sum(line[0] in first for line in lines) < least:
+            continue
         begins = regex.compile(pattern)
         rests = [line[match.end() :] for line in lines if (match := begins.match(line))]
-        if len(rests) >= max(FEWEST, share * len(lines)):
+        if len(rests) >= least:
             # A blank after each is the launcher's; those of the program are before some lines only.
             return f"(?:{pattern}) ?" if all(rest[:1] in " \t" for rest in rests) else pattern
     return ""
