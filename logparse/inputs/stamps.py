@@ -47,8 +47,10 @@ class Stamp:
         return rf"^\[?({self.pattern}){self.zone}{_AFTER}"
 
     def read(self, text: pl.Expr) -> pl.Expr:
-        """The time before each text, as of no zone; one without a year is of NO_YEAR. Null where there is none."""
+        """The time before each text, as of no zone; one without a year is of NO_YEAR. Null without a day."""
         stamp = text.str.extract(self.anchored, 1)
+        if self.layout and "%d" not in self.layout:
+            return pl.repeat(None, pl.len(), dtype=pl.Datetime("us"))
         if not self.layout:
             return (stamp.cast(pl.Float64, strict=False) * 1e6).cast(pl.Int64).cast(pl.Datetime("us"))
         for pattern, replacement in (*self.spelled, (r",(\d+)$", ".$1")):
@@ -105,4 +107,5 @@ STAMPS = (
     ),
     Stamp(rf"[A-Z][a-z]{{2}} +\d{{1,2}} {_CLOCK}{_PART}", "%b %d %H:%M:%S%.f", "Mar  1 20:00:30", spelled=(_BLANKS,)),
     Stamp(r"1[3-9]\d{8}(?:\.\d+)?", "", "1772395230.123456"),
+    Stamp(_CLOCK + _PART, "%H:%M:%S%.f", "20:00:30"),
 )

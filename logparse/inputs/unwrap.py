@@ -35,6 +35,8 @@ NEARLY_ALL = 0.9
 _LOGGER = lazy_regex(r"(?:,\d+)?(?: ?[-|:] ?|\t)?\[?(?:[A-Z]{4,8}\b|[a-z_]+[.:][\w.]+|\[)| ?[-|] ")
 # How editors and syslog write a carriage return, and what shows that it is one: a bar, or the end of a line.
 _RETURNS = tuple((mark, re.escape(mark) + rb"(?:[^\n]{0,200}\d%\||\n|$)") for mark in (b"#015", b"^M"))
+# What editors put before a text, to show the order of its bytes.
+_ORDER = b"\xef\xbb\xbf"
 # How HTML writes a call of a traceback.
 _HTML = b"File &quot;"
 # Marks of a comment or a quote, which are before all lines of a pasted log.
@@ -120,6 +122,7 @@ def _writer_of(lines: Sequence[str]) -> str:
 
 def unescaped(text: bytes) -> bytes:
     """``text`` as the program printed it, where a tool wrote its line breaks, quotes or lines in another way."""
+    text = text.removeprefix(_ORDER)
     for mark, evidence in _RETURNS:
         if mark in text and re.search(evidence, text):
             text = text.replace(mark, b"\r")
