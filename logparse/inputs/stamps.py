@@ -47,10 +47,10 @@ class Stamp:
         return rf"^\[?({self.pattern}){self.zone}{_AFTER}"
 
     def read(self, text: pl.Expr) -> pl.Expr:
-        """The time before each text, as of no zone; one without a year is of NO_YEAR. Null without a day."""
+        """The time before each text, as of no zone: without a year of NO_YEAR, without a day of its first day."""
         stamp = text.str.extract(self.anchored, 1)
         if self.layout and "%d" not in self.layout:
-            return pl.repeat(None, pl.len(), dtype=pl.Datetime("us"))
+            return _parsed(pl.concat_str(pl.lit(f"{NO_YEAR}-01-01 "), stamp), f"%Y-%m-%d {self.layout}")
         if not self.layout:
             return (stamp.cast(pl.Float64, strict=False) * 1e6).cast(pl.Int64).cast(pl.Datetime("us"))
         for pattern, replacement in (*self.spelled, (r",(\d+)$", ".$1")):
@@ -88,7 +88,7 @@ STAMPS = (
     Stamp(rf"\d\d/\d\d/\d{{4}},? {_CLOCK}{_PART}", "%m/%d/%Y %H:%M:%S%.f", "03/01/2026 20:00:30", is_read=True),
     Stamp(rf"\d\d\.\d\d\.\d{{4}},? {_CLOCK}{_PART}", "%d.%m.%Y %H:%M:%S%.f", "01.03.2026 20:00:30"),
     Stamp(
-        r"\d{4} ?年 ?\d{1,2} ?月 ?\d{1,2} ?日 ?(?:星期.|周.)? ?\d{1,2} ?[时時点:] ?\d\d ?[分:] ?\d\d ?秒?" + _PART,
+        r"\d{4} ?年 ?\d{1,2} ?月 ?\d{1,2} ?日 ?(?:星期.|周.)? ?\d{1,2} ?[时時点:] ?\d\d ?[分:] ?\d\d(?: ?秒)?" + _PART,
         "%Y-%m-%d-%H-%M-%S%.f",
         "2026年03月01日 20时00分30秒",
         spelled=((r"星期.|周.|秒", ""), (r"[年月日时時点分: ]+", "-"), (r"-$", "")),
@@ -107,5 +107,7 @@ STAMPS = (
     ),
     Stamp(rf"[A-Z][a-z]{{2}} +\d{{1,2}} {_CLOCK}{_PART}", "%b %d %H:%M:%S%.f", "Mar  1 20:00:30", spelled=(_BLANKS,)),
     Stamp(r"1[3-9]\d{8}(?:\.\d+)?", "", "1772395230.123456"),
+    Stamp(_CLOCK + " [AaPp][Mm]", "%I:%M:%S %p", "08:00:30 PM"),
     Stamp(_CLOCK + _PART, "%H:%M:%S%.f", "20:00:30"),
+    Stamp(r"\d{8}T\d{6}" + _PART, "%Y%m%dT%H%M%S%.f", "20260301T200030"),
 )
