@@ -11,8 +11,8 @@ from typing import TypeVar
 import regex
 
 from logparse.failures.precedence import BLOCK_LINES, is_near
-from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import LONGEST_QUOTE, Hit
+from logparse.inputs.writers import read_prefixes
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace
 
