@@ -549,18 +549,15 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
             caught[hit.rank, hit.host] = hit
         elif _is_heading(hit, hits[at + 1 : at + 1 + FAR]):
             continue
-        elif hit.has("exception", "of_loader"):
-            begin = caught.pop((hit.rank, hit.host), None)
-            if begin is not None and hit.line - begin.line <= LONGEST_TRACEBACK:
-                yield replace(hit, caught="logged" if begin.has("logged") else "ignored")
-                continue
-            if hit.has("of_loader"):
-                yield hit
-                continue
+        elif not hit.has("exception", "of_loader"):
+            yield hit
+        elif (begin := caught.pop((hit.rank, hit.host), None)) and hit.line - begin.line <= LONGEST_TRACEBACK:
+            yield replace(hit, caught="logged" if begin.has("logged") else "ignored")
+        elif hit.has("of_loader"):
+            yield hit
+        else:
             before = [other for other in hits[max(0, at - 2 * FAR) : at] if hit.line - other.line <= 2 * FAR]
             yield _with_context(hit, [other for other in before if other.rank == hit.rank])
-            continue
-        yield hit
 
 
 def _without_handled(hits: Sequence[Hit]) -> list[Hit]:

@@ -15,7 +15,6 @@ from logparse.light_dataclass import dataclass, replace
 
 # What a line of each role is worth, the most informative first; the other roles are never quoted.
 JUDGED = ("root", "explains", "finding", "consequence", "error", "frame")
-ROLES = (*JUDGED, "end", "again", "advice", "ignored", "context")
 # How sure a cause is, by its role alone.
 GRADES = {"root": "established", "explains": "hypothesis", "finding": "unknown", "consequence": "hypothesis"}
 GRADES |= {"end": "established"}

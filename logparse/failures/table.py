@@ -24,18 +24,6 @@ def failures() -> tuple[tuple[str, Mapping[str, Any]], ...]:
     return tuple(item for table in tables for item in table.items())
 
 
-@cache
-def families() -> tuple[str, ...]:
-    """Every family that an ending can have: the failures with a name."""
-    return tuple(code for code, failure in failures() if "name" in failure)
-
-
-@cache
-def remedies() -> tuple[str, ...]:
-    """Every remedy that an ending can have: the codes of all failures."""
-    return tuple(dict.fromkeys(code for code, _ in failures()))
-
-
 def rows(kind: str) -> list[dict[str, Any]]:
     """The fields of every row of a kind, with its key, failure and family: the narrow ones first, then by ``wide``."""
     return sorted(_rows(kind), key=lambda row: row.pop("wide", 0))

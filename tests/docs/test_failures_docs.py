@@ -7,7 +7,7 @@ from logparse.failures.ending import FAILED
 from logparse.failures.judge import SAME_STEPS
 from logparse.failures.precedence import NEAR_LINES, NEAR_SECONDS
 from logparse.failures.signatures import GRADES, signatures
-from logparse.failures.table import families
+from logparse.failures.table import failure_words
 
 TEXT = (ROOT / "docs/failures.md").read_text(encoding="utf-8")
 NAMED = set(regex.findall(r"`(\w+)`", TEXT))
@@ -22,7 +22,7 @@ def test_the_log_that_is_shown_is_answered_as_shown(tmp_path):
 
 
 def test_everything_is_named():
-    assert set(families()) | FAILED | {"completed", "cut_off", "unknown"} <= NAMED
+    assert set(failure_words("en")["failure_names"]) | FAILED | {"completed", "cut_off", "unknown"} <= NAMED
     assert set(GRADES.values()) | {signature.grade for signature in signatures() if signature.grade} <= NAMED
     assert {signature.collect for signature in signatures() if signature.collect} <= NAMED
 

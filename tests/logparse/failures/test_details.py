@@ -10,7 +10,7 @@ from analysis.present.words import words
 from logparse.decode.read_run import diagnose_run
 from logparse.failures.details import complete_details, detail_of, detail_patterns
 from logparse.failures.frames import frames_above
-from logparse.failures.table import remedies
+from logparse.failures.table import failures
 from logparse.language import LANGUAGES
 
 ERROR = "TypeError: a"
@@ -38,7 +38,7 @@ def test_the_words_of_a_detail_use_its_figures(language):
 
 
 def test_details_belong_to_remedies():
-    assert {remedy for entry in detail_patterns() for remedy in entry.of_failures} <= set(remedies())
+    assert {code for entry in detail_patterns() for code in entry.of_failures} <= {code for code, _ in failures()}
     assert complete_details() <= {entry.code for entry in detail_patterns()}
 
 
