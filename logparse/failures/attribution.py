@@ -73,18 +73,23 @@ def _only(values: Collection[_T]) -> _T | None:
 
 
 def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
-    """The only rank that a near line of the same signature names, and its host: several lines report one failure."""
+    """The only rank that a near line of the same signature or remedy names, and its host: they report one failure."""
     differ = cause.has("exception", "of_torchrun")
     same = (
         hit
         for hit in hits
-        if hit.meaning.signature == cause.meaning.signature
+        if (hit.meaning.signature == cause.meaning.signature or _has_remedy_of(cause, hit))
         and hit.rank is not None
         and is_near(cause, hit)
         and (cause.host is None or hit.host in (None, cause.host))
     )
     named = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
     return _only(named) or (None, None)
+
+
+def _has_remedy_of(cause: Hit, hit: Hit) -> bool:
+    """Whether ``hit`` has the remedy of ``cause``, which is narrower than that of its family."""
+    return hit.family == cause.family and hit.meaning.remedy == cause.meaning.remedy != cause.family
 
 
 def _of_environment(hits: Sequence[Hit]) -> int | None:

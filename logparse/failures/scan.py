@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 
 import polars as pl
 import regex
@@ -71,6 +72,8 @@ _CARRIES = lazy_regex(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
     r"|failed to import on the worker|CheckpointException ranks:|error raised in its creation task"
 )
+# Paddle and MindSpore print below an exception, under a heading of its own, what failed in their native code.
+_SUMMARY = lazy_regex(r"^\W*(?:(?:[A-Z]\w+ )?Error Message(?: Summary)?|Python Call Stack):\s*$")
 # Exceptions that a program raises by what it does with its own values.
 _OF_CODE = lazy_regex(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
 # Roles of what such an exception may carry.
@@ -103,7 +106,7 @@ _OWN_RANK = lazy_regex(
 )
 # Ray names the process that raised an exception or died; lines below, its driver prints the exception.
 _RAISED_AT = lazy_regex(
-    r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)"
+    r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)(?:.{0,200}?\[rank=(?P<rank>\d+)\])?"
     r"|Worker IP address: (?P<host>[\w.:-]+) .{0,60}?Worker PID: (?P<pid>\d+)"
 )
 # The field of a hit with the process of Ray that raised it, and what that was called for.
@@ -119,6 +122,8 @@ _LISTED = lazy_regex(
     r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
+# A rank that gathers the exceptions of others prints the rank above each traceback.
+_GATHERED = lazy_regex(r"Traceback \(most recent call last\): \(RANK (?P<rank>\d+)\)")
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
 BAR_END = lazy_regex(
     r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
@@ -191,8 +196,8 @@ def find_hits(block: TextBlock) -> list[Hit]:
     width = wrap_width(block)
     whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
-    judged = _judged_by_context(_with_rank_above(found))
-    complete = [_with_message(hit, block) for hit in _without_handled(list(judged))]
+    judged = _without_handled(list(_judged_by_context(_with_rank_above(found))))
+    complete = [_with_message(hit, block) for hit in _without_summarized(judged, block)]
     return [_with_detail(hit, block, width) for hit in _with_lines_above(complete, block)]
 
 
@@ -461,7 +466,7 @@ def _hit(opened: _Opened, signature: Signature, match: regex.Match[str]) -> Hit:
         0,
         quoted(text if signature.role != "context" else message, match[0]),
         meaning_of(signature, code, _message_of(message, match)),
-        rank=_first_number(torn, line.rank, rank),
+        rank=_first_number(torn, line.rank, rank, process["rank"] if process else None),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
         host=groups.get("host") or (process["host"] if process else line.host),
         code=code,
@@ -508,7 +513,9 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
     placed: list[Hit] = []
     for hit in hits:
         of_process = hit.role in JUDGED and not is_of_job(hit)
-        if hit.has("process_below") or _CARRIES.search(hit.text):
+        if gathered := _GATHERED.search(hit.text):
+            above = replace(hit, rank=int(gathered["rank"]), host=None)
+        elif hit.has("process_below") or _CARRIES.search(hit.text):
             above = hit
         elif above is not None and of_process and hit.line - above.line <= LONGEST_TRACEBACK:
             hit = _in_process(hit, above)
@@ -523,6 +530,8 @@ def is_of_job(hit: Hit) -> bool:
 
 
 def _in_process(hit: Hit, above: Hit) -> Hit:
+    if _GATHERED.search(above.text):
+        return replace(hit, rank=above.rank, local_rank=None, host=None)
     if hit.rank is not None or hit.local_rank is not None:
         return hit
     process = {PROCESS: above.fields[PROCESS]} if PROCESS in above.fields else {}
@@ -547,6 +556,7 @@ def _judged_by_context(hits: Sequence[Hit]) -> Iterator[Hit]:
     for at, hit in enumerate(hits):
         if hit.role == "ignored":
             caught[hit.rank, hit.host] = hit
+            yield hit
         elif _is_heading(hit, hits[at + 1 : at + 1 + FAR]):
             continue
         elif not hit.has("exception", "of_loader"):
@@ -575,6 +585,25 @@ def _without_handled(hits: Sequence[Hit]) -> list[Hit]:
                 dropped.add(earlier[0])
             raised[who] = at, hit
     return [hit for at, hit in enumerate(hits) if at not in dropped]
+
+
+def _without_summarized(hits: Sequence[Hit], block: TextBlock) -> list[Hit]:
+    """``hits`` without exceptions that say little, below which a summary names what failed."""
+    judged = [hit for hit in hits if hit.role in JUDGED]
+    vague = {id(hit) for hit, below in pairwise(judged) if _is_vague(hit) and _has_summary(hit, below, block)}
+    return [hit for hit in hits if id(hit) not in vague]
+
+
+def _is_vague(hit: Hit) -> bool:
+    return hit.has("exception") or _NO_MESSAGE.search(hit.text) is not None
+
+
+def _has_summary(hit: Hit, below: Hit, block: TextBlock) -> bool:
+    """Whether a summary begins after ``hit`` and holds ``below``, of the same process."""
+    first, last = hit.line + 1 - block.first, below.line - block.first
+    if last - first > LONGEST_TRACEBACK or (below.rank, below.host) != (hit.rank, hit.host):
+        return False
+    return any(_SUMMARY.search(read_prefixes(text).bare) for text in block.texts[first:last])
 
 
 def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:

@@ -12,7 +12,8 @@ from logparse.light_dataclass import dataclass
 # A line of a rank follows, not any other.
 _FOLLOWS = (
     r"(?=\[|Traceback|  File|File \"|During handling of |The above exception |(?:\w+\.)*\w+(?:Error|Exception)\b"
-    r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: )"
+    r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: |[EWIF]\d{3,4} \d\d:\d\d:"
+    r"|[A-Za-z][\w.-]*:\d+:\d+ \[\d)"
 )
 # Names of writers that are no words of a program, wherever they begin a line: PyTorch "[rank3]:", also "[Rank 3]",
 # "[rank: 3]"; torchrun "[default3]:"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53
@@ -34,7 +35,8 @@ _HOST = r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}
 # Those that only certain text follows, or that say more than who writes: Primus "[rank-3/8]", of 8 ranks; nemo-run
 # "job/3 "; mpiexec -l "[3] " before NCCL's lines; a logger's head, the stamp of kubectl --timestamps, glog
 # "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; "rank 3: ", "global rank 3: ",
-# "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 ".
+# "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 "; msrun, which
+# repeats lines of its workers, "output/msrun_log/worker_3.log:108:".
 _FOLLOWED = (
     r"\[rank-(?P<rank>\d+)/\d+\]",
     _TASK + r"(?=\D)",
@@ -49,6 +51,7 @@ _FOLLOWED = (
     r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS,
     _HOST + " +" + _FOLLOWS,
     r"\d{1,6} " + _FOLLOWS,
+    r"[\w./-]{0,200}?\bworker_(?P<rank>\d+)\.log[:-]\d+[:-]",
 )
 _PREFIX = lazy_regex(rf"\s*(?:{'|'.join((*_NAMED, *_FOLLOWED))})")
 
