@@ -329,9 +329,9 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
 
 
 def _read_of_host(block: TextBlock, number: int, text: str) -> Hit | None:
-    """What a line says behind the host and the clock that tools put before it."""
-    host, said = block.wrapping.host_of(text)
-    hit = _read(block.source, number, said)
+    """What a line says after the host and the clock that tools put before it."""
+    host, message = block.wrapping.host_of(text)
+    hit = _read(block.source, number, message)
     if hit is None or (host is None and block.clocks is None):
         return hit
     at = number - block.first

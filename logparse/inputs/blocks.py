@@ -123,7 +123,7 @@ class TextBlock:
         return self._opened[1]
 
     def stamped(self, begin: int, end: int) -> list[str]:
-        """The texts at these places, behind their clocks where they show none; a stamp without a year has any."""
+        """The texts at these places, after their clocks where they show none; a stamp without a year has any."""
         texts = self.texts[begin:end]
         if self.clocks is None or self.wrapping.shows_stamps:
             return texts.to_list()

@@ -1,4 +1,4 @@
-"""What stands around a line is taken off here, before any rule reads it: escapes, records, quotes, stamps, writers.
+"""What is around a line is taken off here, before any rule reads it: escapes, records, quotes, stamps, writers.
 
 Comes in: the text of a file. Goes out: its lines as the program printed them, the clock before each, and, where asked
 for, the lines without the launcher's name of their writer. The numbers of the lines stay. What a file shows is learnt
@@ -56,7 +56,7 @@ NEXT_CALL, LONGEST_LABEL = 4, 200
 
 @dataclass(frozen=True)
 class Wrapping:
-    """What stands before most lines of a file: the ``stamp`` of a collector, and a pattern of the ``writer``.
+    """What is before most lines of a file: the ``stamp`` of a collector, and a pattern of the ``writer``.
 
     ``of_hosts``: the writers are hosts, by names that may be words of a program elsewhere.
     ``may_be_cut``: it is a whole short log, which a person may have pasted from a terminal.
@@ -107,7 +107,7 @@ def _stamp_of(lines: Sequence[str]) -> Stamp | None:
 
 
 def _writer_of(lines: Sequence[str]) -> str:
-    """A pattern of the writers that stand before most ``lines``; empty where none does."""
+    """A pattern of the writers before most ``lines``; empty where none does."""
     for pattern, first, share in ((NAMED, _NAMED_BEGINS, 0), (TASKS, digits, NEARLY_ALL), (HOSTS, _WORDS, NEARLY_ALL)):
         least = max(FEWEST, share * len(lines))
         if sum(line[0] in first for line in lines) < least:
