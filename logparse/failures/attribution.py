@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import regex
 
 from logparse.failures.precedence import BLOCK_LINES, is_near
-from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import LONGEST_QUOTE, Hit
+from logparse.inputs.writers import read_prefixes
 from logparse.lazy_regex import lazy_regex
 
 # Signatures of lines that need not be about the same failure.
@@ -55,11 +55,11 @@ def attributed(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, int | None,
 
 
 def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
-    """The only rank that a near line of the same signature names, and its host: several lines report one failure."""
+    """The only rank that a near line of the same signature or remedy names, and its host: they report one failure."""
     same = [
         hit
         for hit in hits
-        if hit.meaning.signature == cause.meaning.signature
+        if (hit.meaning.signature == cause.meaning.signature or _has_remedy_of(cause, hit))
         and hit.rank is not None
         and is_near(cause, hit)
         and (cause.host is None or hit.host in (None, cause.host))
@@ -67,6 +67,11 @@ def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None
     differ = cause.meaning.signature in _DIFFERENT
     known = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
     return next(iter(known)) if len(known) == 1 else (None, None)
+
+
+def _has_remedy_of(cause: Hit, hit: Hit) -> bool:
+    """Whether ``hit`` has the remedy of ``cause``, which is narrower than that of its family."""
+    return hit.family == cause.family and hit.meaning.remedy == cause.meaning.remedy != cause.family
 
 
 def _of_environment(hits: Sequence[Hit]) -> int | None:

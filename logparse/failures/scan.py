@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 
 import polars as pl
 import regex
 
 from logparse.failures.details import detail_of, details_for
-from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
 from logparse.failures.kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
-from logparse.failures.prefixes import (
-    OF_WORKER,
-    Line,
-    clock_of,
-    rank_before,
-    read_prefixes,
-    without_notebook,
-    writer_of,
-)
 from logparse.failures.signatures import (
     DATA_CODE,
     JUDGED,
@@ -32,9 +23,18 @@ from logparse.failures.signatures import (
     meaning_of,
     signatures,
 )
-from logparse.failures.silence import silent_seconds
-from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
+from logparse.failures.silence import CLOCK_AT, silent_seconds
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.wrapped import cut_lines, joined_lines, message_at, whole_messages, wrap_width
+from logparse.inputs.writers import (
+    OF_WORKER,
+    Line,
+    clock_of,
+    rank_before,
+    read_prefixes,
+    without_notebook,
+    writer_of,
+)
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, field, replace
 from logparse.masking import mask_text
@@ -72,6 +72,8 @@ _CARRIES = lazy_regex(
     r"RayTaskError|Caught \w+ in |RemoteTraceback|DeadlockDetectedException|ProcessRaisedException|_Remote\w*Error"
     r"|failed to import on the worker|CheckpointException ranks:|error raised in its creation task"
 )
+# Paddle and MindSpore print below an exception, under a heading of its own, what failed in their native code.
+_SUMMARY = lazy_regex(r"^\W*(?:(?:[A-Z]\w+ )?Error Message(?: Summary)?|Python Call Stack):\s*$")
 # Exceptions that a program raises by what it does with its own values.
 _OF_CODE = lazy_regex(r"\b(?:Index|Key|Type|Attribute|Name|UnboundLocal|Assertion)Error\b")
 # Roles of what such an exception may carry.
@@ -108,7 +110,7 @@ _OWN_RANK = lazy_regex(
 )
 # Ray names the process that raised an exception or died; lines below, its driver prints the exception.
 _RAISED_AT = lazy_regex(
-    r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)"
+    r"\bray::(?P<call>[\w.]+).{0,200}?\(pid=(?P<pid>\d+), ip=(?P<host>[\w.:-]+)(?:.{0,200}?\[rank=(?P<rank>\d+)\])?"
     r"|Worker IP address: (?P<host>[\w.:-]+) .{0,60}?Worker PID: (?P<pid>\d+)"
 )
 # The field of a hit with the process of Ray that raised it, and what that was called for.
@@ -124,6 +126,8 @@ _LISTED = lazy_regex(
     r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
+# A rank that gathers the exceptions of others prints the rank above each traceback.
+_GATHERED = lazy_regex(r"Traceback \(most recent call last\): \(RANK (?P<rank>\d+)\)")
 # Where a bar of tqdm or a part before a carriage return ends: what a process prints next has no line of its own.
 BAR_END = lazy_regex(
     r"\r|(?<!\d)(?P<count>\d{1,9})[^\s\[]{0,24} \[\d+:\d\d(?::\d\d)?[<,](?:[^\[\]\r]|\[[^\[\]\r]{0,200}\]){0,300}+\]"
@@ -184,17 +188,16 @@ def find_hits(block: TextBlock) -> list[Hit]:
     """Every line of ``block`` that a signature fits, in order."""
     if not block.count:
         return []
-    block = without_envelopes(block)
     lines = block.matching(*_any_mark())
     if len(lines) > MOST_LINES:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
-    read = (_read(block.source, number, text) for number, text in numbered)
+    read = (_read_of_host(block, number, text) for number, text in numbered)
     width = wrap_width(block)
     whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
-    judged = _judged_by_context(_with_rank_above(found))
-    complete = [_with_message(hit, block) for hit in _without_handled(list(judged))]
+    judged = _without_handled(list(_judged_by_context(_with_rank_above(found))))
+    complete = [_with_message(hit, block) for hit in _without_summarized(judged, block)]
     return [_with_detail(hit, block, width) for hit in _with_lines_above(complete, block)]
 
 
@@ -215,7 +218,7 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
         frames = () if hit.meaning.remedy == SYNTAX else frames_above(above, raised, below)
         hit = replace(hit, frames=frames)
         if hit.clock is not None and hit.family in _STOPPED:
-            silent = silent_seconds(above, hit.clock, hit.family in OF_WHOLE_JOBS)
+            silent = silent_seconds(block.stamped(max(0, at - LONGEST), at), hit.clock, hit.family in OF_WHOLE_JOBS)
             hit = replace(hit, silent_seconds=silent)
         yield hit
 
@@ -241,7 +244,7 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
 
 def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
     """``hits`` with those of a pasted log whose marks are cut in two, at any width."""
-    if not is_pasted(block):
+    if not block.is_pasted:
         return hits
     known = {hit.line for hit in hits if not hit.meaning.general}
     numbers = [number for number in cut_lines(block, _long_mark()) if number not in known]
@@ -309,7 +312,7 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     frames = _lines_above(hit, block, LINES_OF_FRAMES) if any(entry.frames for entry in entries) else ""
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
-    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
+    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if block.is_pasted else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
 
@@ -323,6 +326,17 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
     """What a line says, by the first signature that fits: errors are also printed after a bar, without a newline."""
     hit = _remembered_hit(whole) if len(whole) <= LONGEST_REMEMBERED else _hit_on(whole)
     return None if hit is None else replace(hit, source=source, line=number)
+
+
+def _read_of_host(block: TextBlock, number: int, text: str) -> Hit | None:
+    """What a line says behind the host and the clock that tools put before it."""
+    host, said = block.wrapping.host_of(text)
+    hit = _read(block.source, number, said)
+    if hit is None or (host is None and block.clocks is None):
+        return hit
+    at = number - block.first
+    clock = hit.clock if hit.clock is not None else clock_of(block.stamped(at, at + 1)[0][:CLOCK_AT])
+    return replace(hit, host=hit.host or host, clock=clock)
 
 
 def _hit_on(whole: str) -> Hit | None:
@@ -452,7 +466,7 @@ def _hit(opened: _Opened, signature: Signature, match: regex.Match[str]) -> Hit:
         0,
         quoted(text if signature.role != "context" else message, match[0]),
         meaning_of(signature, code, _message_of(message, match)),
-        rank=_first_number(torn, line.rank, rank),
+        rank=_first_number(torn, line.rank, rank, process["rank"] if process else None),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
         host=groups.get("host") or (process["host"] if process else line.host),
         code=code,
@@ -499,7 +513,9 @@ def _with_process_above(hits: Sequence[Hit]) -> list[Hit]:
     placed: list[Hit] = []
     for hit in hits:
         of_process = hit.role in JUDGED and not is_of_job(hit)
-        if hit.meaning.signature in _SPAWNED or _CARRIES.search(hit.text):
+        if gathered := _GATHERED.search(hit.text):
+            above = replace(hit, rank=int(gathered["rank"]), host=None)
+        elif hit.meaning.signature in _SPAWNED or _CARRIES.search(hit.text):
             above = hit
         elif above is not None and of_process and hit.line - above.line <= LONGEST_TRACEBACK:
             hit = _in_process(hit, above)
@@ -514,6 +530,8 @@ def is_of_job(hit: Hit) -> bool:
 
 
 def _in_process(hit: Hit, above: Hit) -> Hit:
+    if _GATHERED.search(above.text):
+        return replace(hit, rank=above.rank, local_rank=None, host=None)
     if hit.rank is not None or hit.local_rank is not None:
         return hit
     process = {PROCESS: above.fields[PROCESS]} if PROCESS in above.fields else {}
@@ -569,6 +587,25 @@ def _without_handled(hits: Sequence[Hit]) -> list[Hit]:
                 dropped.add(earlier[0])
             raised[who] = at, hit
     return [hit for at, hit in enumerate(hits) if at not in dropped]
+
+
+def _without_summarized(hits: Sequence[Hit], block: TextBlock) -> list[Hit]:
+    """``hits`` without exceptions that say little, below which a summary names what failed."""
+    judged = [hit for hit in hits if hit.role in JUDGED]
+    vague = {id(hit) for hit, below in pairwise(judged) if _is_vague(hit) and _has_summary(hit, below, block)}
+    return [hit for hit in hits if id(hit) not in vague]
+
+
+def _is_vague(hit: Hit) -> bool:
+    return hit.meaning.signature == "python.exception" or _NO_MESSAGE.search(hit.text) is not None
+
+
+def _has_summary(hit: Hit, below: Hit, block: TextBlock) -> bool:
+    """Whether a summary begins after ``hit`` and holds ``below``, of the same process."""
+    first, last = hit.line + 1 - block.first, below.line - block.first
+    if last - first > LONGEST_TRACEBACK or (below.rank, below.host) != (hit.rank, hit.host):
+        return False
+    return any(_SUMMARY.search(read_prefixes(text).bare) for text in block.texts[first:last])
 
 
 def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
