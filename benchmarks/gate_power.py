@@ -1,4 +1,4 @@
-"""How often the gate is right: verdicts on simulated runs. Prints the table of docs/statistics.md.
+"""How often the gate is right: verdicts on simulated runs. Prints tables; docs/statistics.md sums them up.
 
 A run has a pace of its own (run-to-run spread) and steps that scatter around it and resemble their neighbours (AR(1),
 0.7, 1 %); its number is the median of 200 steps, as in `logparse analyze`. The seeds are fixed.

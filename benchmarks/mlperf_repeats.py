@@ -53,7 +53,7 @@ def called(is_regression: Callable[..., bool], sides: Sequence[Sides], slower: f
 
 
 def main() -> None:
-    """Print the table of docs/nightly.md."""
+    """Print how often each rule is right; docs/nightly.md sums it up."""
     every = list(systems())
     able = [sides for sides in every if allows(*sides)]
     print(f"| {EACH} runs, then {EACH} | called a regression of {len(every)} | 1 % slower: found of {len(able)} |")

@@ -1,4 +1,4 @@
-"""Measure the error rates of one metric under other kinds of noise. Prints two tables of docs/nightly.md.
+"""Measure the error rates of one metric under other kinds of noise. Prints two tables; docs/nightly.md sums them up.
 
 A job has two independent numbers a night, judged by the rules of the gate without sides. The seeds are fixed; no
 setting was chosen with these series. For pauses and other changes see nights_of_eight_jobs.py.

@@ -33,8 +33,23 @@ def test_every_command_ends_as_the_page_says(told):
 def test_output_is_the_real_one(told):
     shown = [text.rstrip() for kind, _, text in BLOCKS if kind == "text"]
     outputs = ["\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines()) for _, _, done in told[1]]
-    assert len(shown) == 5
+    assert len(shown) == 3
     assert [text for text in shown if text not in outputs] == []
+
+
+def test_the_last_bisect_names_the_cause_of_the_page(told):
+    (*_, done) = [done for command, _, done in told[1] if command.startswith("logparse bisect")]
+    cause, effect, *_ = done.stdout.splitlines()
+    assert cause == "cause according to the logs: setting overlap_grad_reduce, True -> False"
+    assert effect.endswith(regex.search(r"with its effect of (\S+ %)", TEXT)[1])
+
+
+def test_the_trend_of_the_rounds_is_as_the_page_says(told):
+    (done,) = [done for command, _, done in told[1] if command.startswith("logparse trend --history out/rounds")]
+    assert (
+        regex.search(r"^-([\d.]+ %) at run", done.stdout, regex.MULTILINE)[1]
+        == regex.search(r"The round v5.1 is ([\d.]+ %) faster", TEXT)[1]
+    )
 
 
 def test_the_gate_names_the_setting(told):

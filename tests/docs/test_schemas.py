@@ -244,10 +244,10 @@ def test_a_wrong_name_is_not_in_the_schema():
 
 
 def test_the_page_lists_every_schema(update_goldens):
-    rows = ["| document | schema |", "| --- | --- |"]
-    for name, (title, command, _) in DOCUMENTS.items():
-        calls = ", ".join(f"`{call}`" for call in command.split(", "))
-        rows.append(f"| {title}: {calls} | [{name}.json](schema/{name}.json) |")
+    rows = (
+        f"- [{name}.json](schema/{name}.json): " + ", ".join(f"`{call}`" for call in command.split(", "))
+        for name, (_, command, _) in DOCUMENTS.items()
+    )
     made = "\n".join(rows)
     page = PAGE.read_text(encoding="utf-8")
     marks = regex.compile(r"(<!-- schemas -->\n).*?(<!-- end of schemas -->)", regex.DOTALL)

@@ -8,7 +8,6 @@ from typing import Any
 from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.flops import find_formula
-from analysis.present.words import say
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
@@ -18,7 +17,6 @@ COMPLAINTS: list[dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("complaints.toml").read_text(encoding="utf-8")
 )["complaint"]
 RATE_NOTES = ("printed_rate_differs", "printed_rate_unexplained", "printed_share_differs")
-HEADINGS = ("thread", "printed", "correct", "cause", "message")
 
 
 def log_of(complaint: dict[str, Any]) -> str:
@@ -74,20 +72,3 @@ def codes_of(note: Note) -> Iterator[str]:
     for name in ("causes", "findings"):
         for inner in note.fields.get(name, ()):
             yield from codes_of(inner)
-
-
-def table(folder: Path) -> str:
-    """The table of docs/trust.md; a star is where we do not read the trainer's own log yet."""
-    rows = ("| " + " | ".join(_cells(complaint, folder)) + " |" for complaint in COMPLAINTS)
-    return "\n".join(("| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS), *rows))
-
-
-def _cells(complaint: dict[str, Any], folder: Path) -> tuple[str, ...]:
-    run = run_of(complaint, folder)
-    if complaint["codes"]:
-        said = say(notes_of(run)[complaint["figure"]].fields["cause"])
-    else:
-        said = ", ".join(f"{name.upper()} {run.value(name):.1%}" for name in complaint["values"])
-    thread = complaint["thread"] + ("" if complaint.get("as_printed") else " *")
-    codes = ", ".join(f"`{code}`" for code in complaint["codes"]) or "none"
-    return thread, complaint["printed"], complaint["truth"], codes, said

@@ -1,7 +1,6 @@
 """What frameworks' own functions give and what their own code printed, beside this project's formulas."""
 
 import tomllib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,23 +63,3 @@ def identified(run: dict[str, Any]) -> Identification:
     columns = [name for name in run if isinstance(run[name], list)]
     steps = conform(pl.DataFrame({name: run[name] for name in columns}), STEP_COLUMNS)
     return identify_formula(steps, ModelShape(**run["shape"]), run["seq_length"], run["world_size"], None)
-
-
-def functions_table() -> Iterator[str]:
-    """The lines of docs/trust.md on functions."""
-    yield "| framework | versions | its function | our formula | models | largest difference |"
-    yield "|" + " --- |" * 6
-    for function in FUNCTIONS:
-        off = max(map(abs, differences(function).values()))
-        told = "none" if off < 1e-12 else f"{off:.2%}"
-        cells = (function["framework"], ", ".join(function["versions"]), function["function"], function["formula"])
-        yield f"| {' | '.join(cells)} | {', '.join(function['flops_per_token'])} | {told} |"
-
-
-def runs_table() -> Iterator[str]:
-    """The lines of docs/trust.md on runs."""
-    yield "| framework that printed it | TFLOP/s printed | its formula | found |"
-    yield "|" + " --- |" * 4
-    for run in RUNS:
-        found = identified(run)
-        yield f"| {run['framework']} | {found.logged:g} | {run['formula']} | {', '.join(found.matches)} |"

@@ -49,21 +49,3 @@ def unhandled(version: Mapping[str, Any]) -> list[str]:
     kind, printed = version["kind"], version["arguments"]
     known = read_names(fmt, kind, printed) | null_names(fmt, kind, printed) | set(HARMLESS)
     return [name for name in printed if name not in known]
-
-
-def _cell(printed: list[str], read: set[str], null: set[str]) -> str:
-    """What becomes of the names of a topic that a version prints."""
-    words = [word for word, names in (("read", read), ("null", null)) if names & set(printed)]
-    return ", ".join(words) if words or not printed else "no effect"
-
-
-def work_table() -> list[str]:
-    """A row per framework and version, a column per topic."""
-    rows = ["| framework | version | " + " | ".join(TOPICS) + " |", "| --- " * (len(TOPICS) + 2) + "|"]
-    for version in VERSIONS:
-        fmt, kind = find_format(version["format"]), version["kind"]
-        read, null = (names(fmt, kind, version["arguments"]) for names in (read_names, null_names))
-        printed = [[name for name in names if name in version["arguments"]] for names in TOPICS.values()]
-        cells = [_cell(names, read, null) or "-" for names in printed]
-        rows.append("| " + " | ".join((version["framework"], version["version"], *cells)) + " |")
-    return rows

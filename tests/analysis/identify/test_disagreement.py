@@ -3,6 +3,7 @@
 import pytest
 from complaints import COMPLAINTS, codes_of, log_of, notes_of, run_of
 
+from analysis.present.words import say
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 
@@ -30,6 +31,7 @@ def test_what_users_complained_of_is_told_with_its_cause(complaint, tmp_path):
     note = notes[complaint["figure"]]
     assert note.level == "warning"
     assert list(codes_of(note.fields["cause"]))[: len(complaint["codes"])] == complaint["codes"]
+    assert len(say(note.fields["cause"])) > 20
     assert note.fields["printed"] == pytest.approx(complaint["logged"], rel=0.002)
     assert note.fields["ours"] == pytest.approx(complaint["ours"], rel=0.002)
     assert note.fields["ratio"] == pytest.approx(complaint["logged"] / complaint["ours"], rel=0.01)

@@ -123,6 +123,17 @@ def test_what_a_tool_wrote_in_another_way(written, printed):
     assert unescaped(written) == printed
 
 
+def test_the_example_of_the_page_is_read(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
+    text = page.split("## What may be around a line")[1].split("```text\n")[1].split("```")[0]
+    (tmp_path / "run.log").write_text(text)
+    steps = read_run([str(tmp_path / "run.log")]).steps
+    assert steps["step"].to_list() == [1, 2, 3]
+    assert steps["timestamp"].to_list() == [datetime(2026, 3, 1, 23, 59, 50 + n) for n in (0, 5)] + [
+        datetime(2026, 3, 2)
+    ]
+
+
 PAIRS = "step 10 | " + " | ".join(f"value {n}: {n}.25" for n in range(8))
 WORDS = "the optimizer goes on with its configuration and prints so many words that a line is full"
 
