@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.context.derivations import Fact, broken_identities, derive, is_derived
+from logparse.context.relations import Fact, broken_identities, derive, is_derived
 from logparse.context.restarted_settings import Printing, Row, first_printed, list_printings
 from logparse.findings import WITHOUT, Note, Origin, warning
 from logparse.formats._base import ABSENT, PRESENT, LogFormat

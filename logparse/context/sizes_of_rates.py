@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.context.derivations import Fact
+from logparse.context.relations import Fact
 from logparse.context.run_context import RunContext
 from logparse.context.step_times import resolution
 from logparse.findings import Origin

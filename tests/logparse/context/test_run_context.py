@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from analysis.present.words import say
-from logparse.context.derivations import DERIVATIONS
+from logparse.context.relations import DERIVATIONS
 from logparse.context.run_context import Fact, RunContext, build_context, read_value
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, flag, info, warning

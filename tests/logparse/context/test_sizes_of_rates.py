@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from logparse.context.derivations import Fact
+from logparse.context.relations import Fact
 from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import sizes_of_rates
 from logparse.findings import flag

@@ -1,7 +1,7 @@
-"""What follows from known facts of a run, by named rules, and which products do not match.
+"""The table of relations: what follows from known facts of a run, and which facts contradict each other.
 
-Comes in: facts by quantity. Goes out: more facts, each with its rule as origin. Nothing is guessed: a rule that does
-not apply gives nothing.
+A row is a product of sizes, a pace that a printed column gives, or a rule of the shape. Nothing is guessed: a row that
+does not apply gives nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from logparse.context.device_meshes import DIMENSIONS, LAST_PROCESS, MESH, mesh_size
@@ -47,21 +48,41 @@ class Derivation:
     rule: Rule
 
 
-def _whole(dividend: int, divisor: int) -> int | None:
-    return dividend // divisor if divisor > 0 and dividend % divisor == 0 else None
+WORLD, BATCH, LENGTH, TOKENS = "world_size", "global_batch_size", "seq_length", "tokens_per_step"
+_TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
+_CP, _MICRO, _PASSES = "context_parallel_size", "micro_batch_size", "num_microbatches"
 
 
-def _ratio(whole: int, part: float) -> int | None:
+@dataclass(frozen=True)
+class Product:
+    """``whole`` is the product of ``parts``. ``codes`` name the rule for each quantity that follows from the others.
+
+    Context parallelism is 1 in a framework that does not print it. ``checked``: a product that does not match is noted.
+    """
+
+    whole: str
+    parts: tuple[str, ...]
+    codes: Mapping[str, str]
+    checked: bool = False
+
+    @property
+    def rules(self) -> Iterator[Derivation]:
+        """A rule for each quantity that follows."""
+        for quantity, code in self.codes.items():
+            needs = [name for name in (self.whole, *self.parts) if name not in (quantity, _CP)]
+            yield Derivation(quantity, tuple(needs), code, partial(self._solve, quantity))
+
+    def _solve(self, quantity: str, q: Mapping[str, Any]) -> int | None:
+        product = math.prod(q.get(name) or 1 for name in self.parts if name != quantity)
+        return product if quantity == self.whole else _quotient(q[self.whole], product)
+
+
+def _quotient(whole: int, part: float) -> int | None:
     return round(whole / part) if part > 0 and (whole / part).is_integer() else None
 
 
 def _rounded_up(value: int, multiple: int) -> int | None:
     return -(-value // multiple) * multiple if multiple > 0 else None
-
-
-def _cp(q: Mapping[str, Any]) -> int:
-    """Context parallelism is 1 in a framework that does not print it."""
-    return q.get("context_parallel_size") or 1
 
 
 def _llama_width(q: Mapping[str, Any]) -> int | None:
@@ -70,8 +91,24 @@ def _llama_width(q: Mapping[str, Any]) -> int | None:
     return _rounded_up(int(q.get("ffn_dim_multiplier", 1) * width), q["ffn_multiple_of"])
 
 
-_TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
-
+PRODUCTS = (
+    Product(
+        WORLD,
+        (_DP, _TP, _PP, _CP),
+        {WORLD: "world_size_of_parallel_sizes", _DP: "data_parallel_size_of_world_size"},
+        checked=True,
+    ),
+    Product(BATCH, ("batch_size_per_device", _PASSES, WORLD), {WORLD: "world_size_of_batches"}),
+    Product(TOKENS, (BATCH, LENGTH), {LENGTH: "seq_length_of_tokens", BATCH: "global_batch_of_tokens"}),
+    Product(WORLD, ("num_nodes", "devices_per_node"), {WORLD: "world_size_of_nodes"}),
+    Product(
+        BATCH,
+        (_MICRO, _PASSES, _DP),
+        {BATCH: "global_batch_of_microbatches", _PASSES: "num_microbatches_of_global_batch"},
+        checked=True,
+    ),
+    Product(BATCH, ("batch_size_per_model_replica", _DP), {BATCH: "global_batch_of_batch_size"}),
+)
 
 # Which layers of a hybrid model the letters of its pattern are.
 HYBRID = {
@@ -96,66 +133,8 @@ DERIVATIONS = (
         for printed in (MESH, LAST_PROCESS)
         for name in ("world_size", *DIMENSIONS)
     ),
-    Derivation(
-        "world_size",
-        (_DP, _TP, _PP),
-        "world_size_of_parallel_sizes",
-        lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
-    ),
-    Derivation(
-        "world_size",
-        ("global_batch_size", "batch_size_per_device", "num_microbatches"),
-        "world_size_of_batches",
-        lambda q: _ratio(q["global_batch_size"], q["batch_size_per_device"] * q["num_microbatches"]),
-    ),
-    Derivation(
-        "seq_length",
-        ("tokens_per_step", "global_batch_size"),
-        "seq_length_of_tokens",
-        lambda q: _ratio(q["tokens_per_step"], q["global_batch_size"]),
-    ),
-    Derivation(
-        "global_batch_size",
-        ("tokens_per_step", "seq_length"),
-        "global_batch_of_tokens",
-        lambda q: _ratio(q["tokens_per_step"], q["seq_length"]),
-    ),
-    Derivation(
-        "world_size",
-        ("num_nodes", "devices_per_node"),
-        "world_size_of_nodes",
-        lambda q: q["num_nodes"] * q["devices_per_node"],
-    ),
-    Derivation(
-        _PP,
-        ("world_size", _TP, "batch_size_per_model_replica"),
-        "no_pipeline_in_megatron_v1",
-        lambda _: 1,
-    ),
-    Derivation(
-        _DP,
-        ("world_size", _TP, _PP),
-        "data_parallel_size_of_world_size",
-        lambda q: _whole(q["world_size"], q[_TP] * q[_PP] * _cp(q)),
-    ),
-    Derivation(
-        "global_batch_size",
-        ("micro_batch_size", "num_microbatches", _DP),
-        "global_batch_of_microbatches",
-        lambda q: q["micro_batch_size"] * q["num_microbatches"] * q[_DP],
-    ),
-    Derivation(
-        "global_batch_size",
-        ("batch_size_per_model_replica", _DP),
-        "global_batch_of_batch_size",
-        lambda q: q["batch_size_per_model_replica"] * q[_DP],
-    ),
-    Derivation(
-        "num_microbatches",
-        ("global_batch_size", "micro_batch_size", _DP),
-        "num_microbatches_of_global_batch",
-        lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
-    ),
+    Derivation(_PP, (WORLD, _TP, "batch_size_per_model_replica"), "no_pipeline_in_megatron_v1", lambda _: 1),
+    *(rule for product in PRODUCTS for rule in product.rules),
     Derivation("ffn_hidden_size", ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
     Derivation(
         "ffn_hidden_size",
@@ -167,7 +146,7 @@ DERIVATIONS = (
         "kv_channels",
         ("hidden_size", "num_attention_heads"),
         "kv_channels_of_hidden_size",
-        lambda q: _whole(q["hidden_size"], q["num_attention_heads"]),
+        lambda q: _quotient(q["hidden_size"], q["num_attention_heads"]),
     ),
     Derivation(
         "num_query_groups",
@@ -213,13 +192,13 @@ DERIVATIONS = (
         "virtual_pipeline_model_parallel_size",
         ("num_layers", _PP, "num_layers_per_virtual_pipeline_stage"),
         "chunks_of_layers",
-        lambda q: _whole(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
+        lambda q: _quotient(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
     ),
     Derivation(
         "virtual_pipeline_model_parallel_size",
         ("pipeline_stages", _PP),
         "chunks_of_stages",
-        lambda q: _whole(q["pipeline_stages"], q[_PP]),
+        lambda q: _quotient(q["pipeline_stages"], q[_PP]),
     ),
     Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
     Derivation("lora", ("adapter_parameters",), "lora_of_adapters", lambda _: True),
@@ -245,12 +224,6 @@ def derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
 def is_derived(fact: Fact) -> bool:
     """Whether a rule gave ``fact``."""
     return fact.origin.kind == "derived"
-
-
-PRODUCTS = (
-    ("world_size", (_DP, _TP, _PP, "context_parallel_size")),
-    ("global_batch_size", ("micro_batch_size", "num_microbatches", _DP)),
-)
 
 
 @dataclass(frozen=True)
@@ -331,12 +304,12 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
 
 
 def _known_products(facts: Mapping[str, Fact]) -> Iterator[tuple[str, list[str], bool]]:
-    """Each known quantity of PRODUCTS, its known parts, and whether others are missing."""
-    for whole, names in PRODUCTS:
-        parts = [n for n in names if n in facts]
-        grows = whole == "global_batch_size" and "rampup_batch_size" in facts
-        if whole in facts and parts and not grows:
-            yield whole, parts, bool(set(names) - {*parts, "context_parallel_size"})
+    """The known whole of each checked product, its known parts, and whether others are missing."""
+    for product in (product for product in PRODUCTS if product.checked):
+        parts = [name for name in product.parts if name in facts]
+        grows = product.whole == BATCH and "rampup_batch_size" in facts
+        if product.whole in facts and parts and not grows:
+            yield product.whole, parts, bool(set(product.parts) - {*parts, _CP})
 
 
 def _comes_out(whole: int, product: int, missing: bool) -> bool:
