@@ -10,8 +10,9 @@ import polars as pl
 import regex
 
 from logparse.context.corrections import CORRECTIONS
+from logparse.context.relations import TIME
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, KnownRun, find_times, missing_sizes, unknown_share
+from logparse.context.step_times import KnownRun, find_times, missing_sizes, unknown_share
 from logparse.decode.read_run import ParsedLog
 from logparse.decode.values import possible
 from logparse.errors import unknown_name, use_one_of

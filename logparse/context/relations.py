@@ -100,14 +100,48 @@ PRODUCTS = (
     ),
     Product(BATCH, ("batch_size_per_device", _PASSES, WORLD), {WORLD: "world_size_of_batches"}),
     Product(TOKENS, (BATCH, LENGTH), {LENGTH: "seq_length_of_tokens", BATCH: "global_batch_of_tokens"}),
-    Product(WORLD, ("num_nodes", "devices_per_node"), {WORLD: "world_size_of_nodes"}),
+    Product(WORLD, ("num_nodes", "devices_per_node"), {WORLD: "world_size_of_nodes"}, checked=True),
     Product(
         BATCH,
         (_MICRO, _PASSES, _DP),
-        {BATCH: "global_batch_of_microbatches", _PASSES: "num_microbatches_of_global_batch"},
+        {
+            BATCH: "global_batch_of_microbatches",
+            _PASSES: "num_microbatches_of_global_batch",
+            _DP: "data_parallel_size_of_batches",
+        },
         checked=True,
     ),
     Product(BATCH, ("batch_size_per_model_replica", _DP), {BATCH: "global_batch_of_batch_size"}),
+)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Steps per second by the number of a printed ``column``, or by its inverse where it is a ``time``.
+
+    ``factor`` makes seconds of it. The pace is the number times the product of ``sizes`` to their powers: that of all
+    devices has 1 for their number, the work of a step -1.
+    """
+
+    column: str
+    sizes: Mapping[str, int]
+    time: bool = False
+    factor: float = 1.0
+
+
+_OF_TOKENS, _OF_SAMPLES = {BATCH: -1, LENGTH: -1}, {BATCH: -1}
+TIME, OF_STEPS = "elapsed_time_per_iteration_ms", "logged_steps_per_second"
+# Where a line prints two of them, one size follows; where it prints no time, the time does. Those of steps come first.
+PACES = (
+    Pace(TIME, {}, time=True, factor=1e-3),
+    Pace("logged_seconds_per_step", {}, time=True),
+    Pace(OF_STEPS, {}),
+    *(
+        Pace(f"logged_{of}_per_second{each}", {**work, **devices})
+        for of, works in (("tokens", (_OF_TOKENS, {TOKENS: -1})), ("samples", (_OF_SAMPLES,)))
+        for each, devices in (("_per_device", {WORLD: 1}), ("", {}))
+        for work in works
+    ),
 )
 
 # Which layers of a hybrid model the letters of its pattern are.

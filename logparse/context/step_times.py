@@ -16,6 +16,7 @@ import polars as pl
 
 from logparse.context.corrections import with_begins
 from logparse.context.rate_of_run import share_of_process, unrounded_rate
+from logparse.context.relations import OF_STEPS, PACES, TIME
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
@@ -23,24 +24,15 @@ from logparse.formats._base import Covers
 from logparse.light_dataclass import dataclass
 from logparse.schema import flag_of
 
-TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
-# Rates a line can print, the sizes whose product is the work of a step, and whether the rate is of one device.
-# Those of steps come first. Seconds per step are the time itself; the other rates divide the work of a step.
-RATES = (
-    ("logged_seconds_per_step", (), False),
-    ("logged_steps_per_second", (), False),
-    ("logged_tokens_per_second_per_device", ("global_batch_size", "seq_length"), True),
-    ("logged_tokens_per_second", ("global_batch_size", "seq_length"), False),
-    ("logged_samples_per_second_per_device", ("global_batch_size",), True),
-    ("logged_samples_per_second", ("global_batch_size",), False),
-)
+RESOLUTION = "time_resolution_ms"
+# The time itself is none of them.
+RATES = tuple(pace for pace in PACES if pace.column != TIME)
 # A span is at least this many clock resolutions long, or rows share one: so a time is off by 5 % at most.
 FINE = 20
 # A log that is shorter than that, but as long as this, has one span: its mean time is off by a tenth at most.
 COARSE = 10
 MOST_DECIMALS = 6
-# The rate that covers a whole run. Rates that give way to a clock, and those in whose mean pauses are spread.
-OF_RUN = "logged_steps_per_second"
+# Rates that give way to a clock, and those in whose mean pauses are spread.
 CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run"})
 # A clock with a larger rounding of a step time gives way to a rate whose rounding is smaller.
 COARSE_CLOCK = 0.01
@@ -99,30 +91,34 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
 
 def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
     """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help."""
-    printed = [rate for rate in RATES if steps[rate[0]].is_not_null().any()]
+    printed = [pace for pace in RATES if steps[pace.column].is_not_null().any()]
     if not printed or not _rates_cover_steps(_with_starts(log, steps), covers):
         return None
-    rate, sizes, of_one = printed[0]
-    needed = (*(["world_size"] if of_one else []), *sizes)
+    # The number of devices comes first, the work of a step after it.
+    needed = sorted(printed[0].sizes, key=lambda name: -printed[0].sizes[name])
     names = [name for name in needed if _size(name, steps, known).is_null().all()]
-    return warning("rate_lacks_sizes", rate=rate, names=names, flags=[flag_of(n) for n in names]) if names else None
+    return (
+        warning("rate_lacks_sizes", rate=printed[0].column, names=names, flags=[flag_of(n) for n in names])
+        if names
+        else None
+    )
 
 
 def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> pl.DataFrame:
     """``rows`` with the ``share`` of the steps of a rate that its time covers; the rate of a run unrounded."""
     if covers != "run":
         return rows.with_columns(share=pl.lit(1.0))
-    exact = unrounded_rate(rows[OF_RUN], resolution(rows[OF_RUN]), rows["train_steps"], rows["training_seconds"])
+    exact = unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
     return rows.with_columns(share_of_process(rows, log.records.get("events")), exact)
 
 
 def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) -> Note | None:
     """A warning where the rate of a training counts steps of earlier processes, and no line prints how many."""
-    if covers != "run" or steps[OF_RUN].is_null().all():
+    if covers != "run" or steps[OF_STEPS].is_null().all():
         return None
     share = _with_shares(log, _with_starts(log, steps), covers)["share"]
     first: Any = steps["step"].min()
-    return warning("rate_of_resumed_run", rate=OF_RUN, first=first) if share.is_null().all() else None
+    return warning("rate_of_resumed_run", rate=OF_STEPS, first=first) if share.is_null().all() else None
 
 
 def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
@@ -141,29 +137,27 @@ def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
 def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
     """By each printed rate; a pause between two steps is spread over the steps of a moving mean, or of a whole run."""
     code = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run"}.get(covers or "", "time_by_rate")
-    for column, sizes, of_one in RATES:
-        if rows[column].is_null().all() or (covers == "run" and column != OF_RUN):
+    for pace in RATES:
+        column, rate = pace.column, pl.col(pace.column)
+        if rows[column].is_null().all() or (covers == "run" and column != OF_STEPS):
             continue
         work = pl.lit(1.0)
-        for size in sizes:
-            work *= _size(size, rows, known)
-        if of_one:
-            work /= _size("world_size", rows, known)
+        for size, power in pace.sizes.items():
+            work = work / _size(size, rows, known) if power > 0 else work * _size(size, rows, known)
         unit = resolution(rows[column])
-        rate = pl.col(column)
-        time = 1000 * rate if column == "logged_seconds_per_step" else 1000 * work / (rate * pl.col("share"))
+        time = 1000 * rate if pace.time else 1000 * work / (rate * pl.col("share"))
         times = rows.select(pl.when(rate > 0).then(time).alias(TIME))
         if times[TIME].is_null().all():
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
-        times = _with_fast_steps(times, rows) if column == "logged_seconds_per_step" else times
+        times = _with_fast_steps(times, rows) if pace.time else times
         share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
         yield FoundTimes(times, info(code, rate=column, share=share), by_clock=covers in SPREAD)
 
 
 def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """``times`` by seconds per step, and by the steps per second that a bar prints of steps below 1 s."""
-    rate = rows[OF_RUN]
+    rate = rows[OF_STEPS]
     time = pl.when(rate > 0).then(1000 / rate)
     return times.select(pl.coalesce(TIME, time), pl.coalesce(RESOLUTION, time * resolution(rate) / 2 / rate))
 
@@ -196,9 +190,9 @@ def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
 
 def _has_means_of_epochs(rows: pl.DataFrame) -> bool:
     """Whether each row is the full bar of an epoch with the mean pace of all its steps: its clock agrees."""
-    n, per_step, per_second = (pl.col(name) for name in ("step_in_epoch", *(rate for rate, *_ in RATES[:2])))
+    n, per_step, per_second = (pl.col(name) for name in ("step_in_epoch", *(pace.column for pace in RATES[:2])))
     took = n * pl.coalesce(per_step, 1 / per_second)
-    rounding = [resolution(rows[rate]) / 2 / pl.col(rate) for rate, *_ in RATES[:2]]
+    rounding = [resolution(rows[pace.column]) / 2 / pl.col(pace.column) for pace in RATES[:2]]
     # A bar prints the whole seconds that have passed, so that up to one more may have.
     agrees = (took - pl.col("runtime_seconds") - 0.5).abs() <= 0.5 + took * pl.coalesce(rounding)
     return rows.select(((n == pl.col("steps_per_epoch")) & agrees).fill_null(value=False).all()).item() is True

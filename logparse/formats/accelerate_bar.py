@@ -37,6 +37,8 @@ FORMAT = LogFormat(
     names=(
         Name("world_size", "state:processes"),
         Name("micro_batch_size", "banner:micro_batch_size"),
+        # The total is over all devices: a script holds the whole model on each.
+        Name("batch_size_per_device", "banner:micro_batch_size"),
         Name("num_microbatches", "banner:num_microbatches"),
     ),
     choices=tuple(

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from logparse.context.relations import TIME
 from logparse.context.run_context import Fact, RunContext, SettingsChange
-from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, missing_sizes, resolution
+from logparse.context.step_times import RESOLUTION, KnownRun, find_times, missing_sizes, resolution
 from logparse.decode.read_run import Coverage, ParsedLog
 from logparse.findings import Origin
 from logparse.formats import find_format
