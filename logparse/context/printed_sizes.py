@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import regex
 
-from logparse.context.relations import BATCH, LENGTH, OF_STEPS, PACES, TIME, WORLD, Fact, Pace
+from logparse.context.relations import BATCH, LENGTH, OF_STEPS, PACES, SUMMARY, TIME, WORLD, Fact, Pace
 from logparse.context.run_context import RunContext
 from logparse.context.step_times import resolution
 from logparse.findings import Note, Origin, info, warning
@@ -25,8 +25,6 @@ from logparse.light_dataclass import dataclass
 CODES = {BATCH: "global_batch_of_rates", LENGTH: "seq_length_of_rates", WORLD: "world_size_of_rates"}
 BATCH_OF_RATE, BATCH_OF_RUN = "global_batch_of_rate", "global_batch_of_rates_of_run"
 BATCH_OF_CONSUMED, LENGTH_OF_CONSUMED = "global_batch_of_consumed_samples", "seq_length_of_consumed"
-# The kind of settings that are rates of a whole run; their names are columns of steps.
-SUMMARY = "summary"
 SAMPLES = "logged_samples_per_second"
 # An unrelated number comes out whole, by accident, in so many cases at most.
 MOST_ACCIDENTS = 0.01

@@ -131,6 +131,8 @@ class Pace:
 
 _OF_TOKENS, _OF_SAMPLES = {BATCH: -1, LENGTH: -1}, {BATCH: -1}
 TIME, OF_STEPS = "elapsed_time_per_iteration_ms", "logged_steps_per_second"
+# The kind of settings that are rates of a whole run; their names are columns of steps.
+SUMMARY = "summary"
 # Where a line prints two of them, one size follows; where it prints no time, the time does. Those of steps come first.
 PACES = (
     Pace(TIME, {}, time=True, factor=1e-3),

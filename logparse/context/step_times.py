@@ -16,7 +16,7 @@ import polars as pl
 
 from logparse.context.corrections import with_begins
 from logparse.context.rate_of_run import share_of_process, unrounded_rate
-from logparse.context.relations import OF_STEPS, PACES, TIME
+from logparse.context.relations import OF_STEPS, PACES, SUMMARY, TIME
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
@@ -33,7 +33,7 @@ FINE = 20
 COARSE = 10
 MOST_DECIMALS = 6
 # Rates that give way to a clock, and those in whose mean pauses are spread.
-CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run"})
+CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run", "start"})
 # A clock with a larger rounding of a step time gives way to a rate whose rounding is smaller.
 COARSE_CLOCK = 0.01
 # Where a clock is 0: at the start of a process, or of each epoch.
@@ -77,11 +77,15 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     """The times of ``steps`` where no line prints one; None where one does or no source gives times."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
-    rows = _with_shares(log, _with_starts(log, steps), covers)
+    rows, covers = _with_shares(log, _with_starts(log, steps), covers)
+    exact = _rates_cover_steps(rows, covers)
     whole = covers in {"recent", "interval"} and log.format.clock_of_epoch and _has_means_of_epochs(rows)
-    rates = _by_rates(rows, known, "interval" if whole else covers) if _rates_cover_steps(rows, covers) else iter(())
+    # A rate that leaves out what passes between two steps gives no time of them.
+    rates = (
+        _by_rates(rows, known, "interval" if whole else covers) if exact or not log.format.rate_of_passes else iter(())
+    )
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log), log.format.clock_of_epoch))
-    candidates = (*clocks, *rates) if covers in CLOCK_FIRST else (*rates, *clocks)
+    candidates = (*clocks, *rates) if covers in CLOCK_FIRST or not exact else (*rates, *clocks)
     found = (times for times in candidates if times)
     first = next(found, None)
     if (whole or covers == "window") and first is not None and first.rounding > COARSE_CLOCK:
@@ -92,7 +96,7 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
 def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
     """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help."""
     printed = [pace for pace in RATES if steps[pace.column].is_not_null().any()]
-    if not printed or not _rates_cover_steps(_with_starts(log, steps), covers):
+    if not printed or (log.format.rate_of_passes and not _rates_cover_steps(_with_starts(log, steps), covers)):
         return None
     # The number of devices comes first, the work of a step after it.
     needed = sorted(printed[0].sizes, key=lambda name: -printed[0].sizes[name])
@@ -104,19 +108,28 @@ def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: 
     )
 
 
-def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> pl.DataFrame:
-    """``rows`` with the ``share`` of the steps of a rate that its time covers; the rate of a run unrounded."""
-    if covers != "run":
-        return rows.with_columns(share=pl.lit(1.0))
+def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> tuple[pl.DataFrame, Covers | None]:
+    """``rows`` with the ``share`` of the steps of a rate that its time covers; the rate of a run unrounded.
+
+    Where no line prints that of the run, the pace next to the rows is a mean of recent steps, and so ``covers``.
+    """
+    of_run = (log.settings["kind"] == SUMMARY) & (log.settings["name"] == OF_STEPS)
+    if covers != "run" or not of_run.any():
+        return rows.with_columns(share=pl.lit(1.0)), "recent" if covers == "run" else covers
+    last = log.settings.filter(of_run).group_by("source").agg(last=pl.col("line_number").max())
+    before = pl.col("line_number") <= pl.col("last")
+    rows = rows.join(last, on="source", how="left", maintain_order="left")
+    rows = rows.with_columns(pl.when(before).then(OF_STEPS)).drop("last")
     exact = unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
-    return rows.with_columns(share_of_process(rows, log.records.get("events")), exact)
+    return rows.with_columns(share_of_process(rows, log.records.get("events")), exact), covers
 
 
 def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) -> Note | None:
     """A warning where the rate of a training counts steps of earlier processes, and no line prints how many."""
+    rows, covers = _with_shares(log, _with_starts(log, steps), covers)
     if covers != "run" or steps[OF_STEPS].is_null().all():
         return None
-    share = _with_shares(log, _with_starts(log, steps), covers)["share"]
+    share = rows["share"]
     first: Any = steps["step"].min()
     return warning("rate_of_resumed_run", rate=OF_STEPS, first=first) if share.is_null().all() else None
 
@@ -136,7 +149,8 @@ def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
 
 def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
     """By each printed rate; a pause between two steps is spread over the steps of a moving mean, or of a whole run."""
-    code = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run"}.get(covers or "", "time_by_rate")
+    codes = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run", "start": "time_by_rate_since_start"}
+    code = codes.get(covers or "", "time_by_rate" if _rates_cover_steps(rows, covers) else "time_by_lone_rate")
     for pace in RATES:
         column, rate = pace.column, pl.col(pace.column)
         if rows[column].is_null().all() or (covers == "run" and column != OF_STEPS):
