@@ -78,7 +78,7 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
     printed = {name: fact for name, fact in build().facts.items() if fact.origin.kind == "log"}
     given, notes = without_other_model(how.given, printed)
     context = build(given.layers, weaker=given.weaker)
-    sizes, disagreements = sizes_of_lines(log.steps, context, log.settings)
+    sizes, disagreements = sizes_of_lines(log.steps, context, log.settings, log.format.rate_covers)
     if more := {**sizes, **_shape_of_name(context)}:
         context = build(given.layers, weaker={**more, **given.weaker})
     context = replace(context, notes=(*notes, *context.notes, *disagreements))

@@ -19,6 +19,7 @@ from logparse.context.relations import BATCH, LENGTH, OF_STEPS, PACES, SUMMARY, 
 from logparse.context.run_context import RunContext
 from logparse.context.step_times import resolution
 from logparse.findings import Note, Origin, info, warning
+from logparse.formats._base import Covers
 from logparse.light_dataclass import dataclass
 
 # The rules by which a size follows.
@@ -33,9 +34,8 @@ MOST_ACCIDENTS = 0.01
 FEWEST_ROWS, WHOLE, ROW, MOST_ROWS_OFF = 3, 5e-4, 0.02, 0.2
 # With a larger rounding two whole numbers fit.
 ONLY_ONE = 0.5
-NO_SETTINGS = pl.DataFrame(
-    schema=dict.fromkeys(("source", "kind", "name", "value"), pl.String) | {"line_number": pl.Int64}
-)
+# Steps per second that are no mean of the steps which the other numbers of a line are of.
+LONG_MEANS = ("start", "run")
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,20 @@ class _Answer:
 
 
 def sizes_of_lines(
-    steps: pl.DataFrame, context: RunContext, settings: pl.DataFrame = NO_SETTINGS
+    steps: pl.DataFrame, context: RunContext, settings: pl.DataFrame, covers: Covers | None = None
 ) -> tuple[dict[str, Fact], list[Note]]:
     """The unknown ones of CODES that ``steps`` give, with their rule as origin, and where two rules disagree.
 
-    ``settings`` hold the rates of the whole run.
+    ``settings`` hold the rates of the whole run. ``covers``: what the steps per second are a mean of.
     """
     sizes, facts, notes = context.values(), dict[str, Fact](), list[Note]()
+    paces = [p for p in PACES if steps[p.column].count() and (p.sizes or p.column == TIME or covers not in LONG_MEANS)]
     unknown = [name for name in CODES if name not in sizes and (name == WORLD or steps[name].is_null().all())]
     solved = True
     while solved:
         solved = False
         for name in [name for name in unknown if name not in facts]:
-            answers = list(_answers(name, steps, sizes, settings))
+            answers = list(_answers(name, steps, paces, sizes, settings))
             answers = [answer for answer in answers if answer.exact] or answers
             if len({answer.value for answer in answers}) > 1:
                 notes.append(_disagreement(name, answers))
@@ -81,14 +82,15 @@ def _disagreement(name: str, answers: Sequence[_Answer]) -> Note:
     return warning("sizes_disagree", name=name, ways=ways[:2])
 
 
-def _answers(name: str, steps: pl.DataFrame, sizes: Mapping[str, Any], settings: pl.DataFrame) -> Iterator[_Answer]:
+def _answers(
+    name: str, steps: pl.DataFrame, paces: Sequence[Pace], sizes: Mapping[str, Any], settings: pl.DataFrame
+) -> Iterator[_Answer]:
     """What each way gives for the size ``name``."""
     if name == BATCH:
         yield from _batch_of_counts(steps)
     if name == LENGTH:
         yield from _length_of_counts(steps)
-    printed = [pace for pace in PACES if pace.column in steps.columns and steps[pace.column].count()]
-    for first, second in combinations(printed, 2):
+    for first, second in combinations(paces, 2):
         if first.column != second.column:
             yield from _answer_of_paces(name, first, second, steps, sizes)
     if name == BATCH:

@@ -7,11 +7,14 @@ from logparse.context.printed_sizes import sizes_of_lines
 from logparse.context.relations import Fact
 from logparse.context.run_context import RunContext
 from logparse.findings import flag
-from logparse.schema import DECODED_COLUMNS, conform
+from logparse.schema import DECODED_COLUMNS, SETTING_COLUMNS, conform
 
 
 def steps(**columns):
     return conform(pl.DataFrame(columns).with_columns(source=pl.lit("a.log")), DECODED_COLUMNS)
+
+
+NO_SETTINGS = pl.DataFrame(schema={c.name: c.dtype for c in SETTING_COLUMNS})
 
 
 def known(**values):
@@ -19,7 +22,7 @@ def known(**values):
 
 
 def sizes(rows, **values):
-    return {name: fact.value for name, fact in sizes_of_lines(rows, known(**values))[0].items()}
+    return {name: fact.value for name, fact in sizes_of_lines(rows, known(**values), NO_SETTINGS)[0].items()}
 
 
 TIMES = {"elapsed_time_per_iteration_ms": [345_000.4, 344_000.2, 346_000.1]}
