@@ -29,11 +29,9 @@ BATCH_OF_CONSUMED, LENGTH_OF_CONSUMED = "global_batch_of_consumed_samples", "seq
 SAMPLES = "logged_samples_per_second"
 # An unrelated number comes out whole, by accident, in so many cases at most.
 MOST_ACCIDENTS = 0.01
-# Rows that agree without their rounding: so many at least, how far the size may be from a whole number, and how far a
-# row may be from it.
-FEWEST_ROWS, WHOLE, ROW, MOST_ROWS_OFF = 3, 5e-4, 0.02, 0.2
-# With a larger rounding two whole numbers fit.
-ONLY_ONE = 0.5
+# Rows that agree without their rounding: so many at least, how far their median may be from a whole number, and the
+# share of them that must be nearer to it than to another one.
+FEWEST_ROWS, WHOLE, ROWS_NEAR, ONLY_ONE = 3, 5e-4, 0.8, 0.5
 # Steps per second that are no mean of the steps which the other numbers of a line are of.
 LONG_MEANS = ("start", "run")
 
@@ -155,8 +153,8 @@ def _agreed(rows: pl.DataFrame) -> int | None:
     # A size of hundreds must be nearer to its whole number than half of one, and another one must not fit.
     if size < 1 or abs(middle - size) > max(min(WHOLE * size, 0.1), 2e-3) or rounding * size >= ONLY_ONE:
         return None
-    off = ((rows["value"] / size - 1).abs() > ROW).mean()
-    return size if isinstance(off, float) and off <= MOST_ROWS_OFF else None
+    near = ((rows["value"] - size).abs() < ONLY_ONE).mean()
+    return size if isinstance(near, float) and near >= ROWS_NEAR else None
 
 
 def _rounding(printed: pl.Series) -> pl.Series:

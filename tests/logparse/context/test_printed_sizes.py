@@ -1,10 +1,14 @@
 """Sizes that follow from printed rates, where the rows agree on a whole number."""
 
+import math
+
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from logparse.context.printed_sizes import sizes_of_lines
-from logparse.context.relations import Fact
+from logparse.context.relations import PACES, Fact
 from logparse.context.run_context import RunContext
 from logparse.findings import flag
 from logparse.schema import DECODED_COLUMNS, SETTING_COLUMNS, conform
@@ -119,3 +123,32 @@ def test_the_samples_consumed_give_the_batch(done, batch):
     rows = steps(step=[0, 1, 2, 3, 4], consumed_samples=done)
     assert sizes(rows) == ({"global_batch_size": batch} if batch else {})
     assert sizes(rows, global_batch_size=4) == {}
+
+
+SIZES = st.integers(1, 4096)
+
+
+@st.composite
+def printed_runs(draw):
+    """Sizes of a run, and its rows as a log prints them: each number rounded to so many decimals or digits."""
+    truth = {"world_size": draw(SIZES), "global_batch_size": draw(SIZES), "seq_length": draw(SIZES)}
+    seconds = draw(st.lists(st.floats(0.05, 400), min_size=1, max_size=8))
+    names = draw(st.sets(st.sampled_from([pace.column for pace in PACES]), min_size=2, max_size=4))
+    decimals = {name: draw(st.integers(0, 4)) for name in names}
+    short = draw(st.booleans())
+    columns = {name: [] for name in names}
+    for time in seconds:
+        for pace in PACES:
+            if pace.column in names and "tokens_per_step" not in pace.sizes:
+                number = 1 / time / math.prod(truth[size] ** power for size, power in pace.sizes.items())
+                number = 1 / number / pace.factor if pace.time else number
+                text = f"{number:.3g}" if short else f"{number:.{decimals[pace.column]}f}"
+                columns[pace.column].append(float(text))
+    return truth, columns, draw(st.sets(st.sampled_from(sorted(truth)), min_size=1, max_size=2))
+
+
+@given(printed_runs())
+def test_a_size_that_lines_give_is_that_of_the_run_or_unknown(run):
+    truth, columns, unknown = run
+    facts, _ = sizes_of_lines(steps(**columns), known(**{n: truth[n] for n in truth if n not in unknown}), NO_SETTINGS)
+    assert {name: fact.value for name, fact in facts.items()} == {name: truth[name] for name in facts}
