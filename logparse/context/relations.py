@@ -51,6 +51,8 @@ class Derivation:
 WORLD, BATCH, LENGTH, TOKENS = "world_size", "global_batch_size", "seq_length", "tokens_per_step"
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 _CP, _MICRO, _PASSES = "context_parallel_size", "micro_batch_size", "num_microbatches"
+_CHUNKS, _MLP = "virtual_pipeline_model_parallel_size", "ffn_hidden_size"
+_SHARED = "moe_shared_expert_intermediate_size"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Product:
 
     def _solve(self, quantity: str, q: Mapping[str, Any]) -> int | None:
         product = math.prod(q.get(name) or 1 for name in self.parts if name != quantity)
-        return product if quantity == self.whole else _quotient(q[self.whole], product)
+        return product or None if quantity == self.whole else _quotient(q[self.whole], product)
 
 
 def _quotient(whole: int, part: float) -> int | None:
@@ -112,6 +114,11 @@ PRODUCTS = (
         checked=True,
     ),
     Product(BATCH, ("batch_size_per_model_replica", _DP), {BATCH: "global_batch_of_batch_size"}),
+    Product(_MLP, ("hidden_size", "ffn_of_hidden_size"), {_MLP: "mlp_width_of_hidden_size"}),
+    Product("hidden_size", ("kv_channels", "num_attention_heads"), {"kv_channels": "kv_channels_of_hidden_size"}),
+    Product(_SHARED, ("num_shared_experts", "moe_ffn_hidden_size"), {_SHARED: "width_of_shared_experts"}),
+    Product("num_layers", (_PP, "num_layers_per_virtual_pipeline_stage", _CHUNKS), {_CHUNKS: "chunks_of_layers"}),
+    Product("pipeline_stages", (_PP, _CHUNKS), {_CHUNKS: "chunks_of_stages"}),
 )
 
 
@@ -157,11 +164,8 @@ HYBRID = {
 
 DERIVATIONS = (
     *(
-        Derivation(name, ("hybrid_layer_pattern",), "layers_of_hybrid_pattern", hybrid_layers(symbol))
-        for name, symbol in HYBRID.items()
-    ),
-    *(
-        Derivation(name, ("hybrid_attention_ratio", "num_layers"), "layers_of_hybrid_ratios", hybrid_layers(symbol))
+        Derivation(name, needs, f"layers_of_hybrid_{of}", hybrid_layers(symbol))
+        for of, needs in (("pattern", ("hybrid_layer_pattern",)), ("ratios", ("hybrid_attention_ratio", "num_layers")))
         for name, symbol in HYBRID.items()
     ),
     *(
@@ -171,19 +175,7 @@ DERIVATIONS = (
     ),
     Derivation(_PP, (WORLD, _TP, "batch_size_per_model_replica"), "no_pipeline_in_megatron_v1", lambda _: 1),
     *(rule for product in PRODUCTS for rule in product.rules),
-    Derivation("ffn_hidden_size", ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
-    Derivation(
-        "ffn_hidden_size",
-        ("hidden_size", "ffn_of_hidden_size"),
-        "mlp_width_of_hidden_size",
-        lambda q: q["hidden_size"] * q["ffn_of_hidden_size"],
-    ),
-    Derivation(
-        "kv_channels",
-        ("hidden_size", "num_attention_heads"),
-        "kv_channels_of_hidden_size",
-        lambda q: _quotient(q["hidden_size"], q["num_attention_heads"]),
-    ),
+    Derivation(_MLP, ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
     Derivation(
         "num_query_groups",
         ("group_query_attention", "num_attention_heads"),
@@ -197,18 +189,7 @@ DERIVATIONS = (
         lambda q: _rounded_up(q["vocab_size"], q["make_vocab_size_divisible_by"] * q[_TP]),
     ),
     Derivation("padded_vocab_size", ("vocab_size",), "padded_vocab_as_vocab", lambda q: q["vocab_size"]),
-    Derivation(
-        "moe_ffn_hidden_size",
-        ("num_experts", "ffn_hidden_size"),
-        "expert_width_of_mlp",
-        lambda q: q["ffn_hidden_size"],
-    ),
-    Derivation(
-        "moe_shared_expert_intermediate_size",
-        ("num_shared_experts", "moe_ffn_hidden_size"),
-        "width_of_shared_experts",
-        lambda q: q["num_shared_experts"] * q["moe_ffn_hidden_size"] or None,
-    ),
+    Derivation("moe_ffn_hidden_size", ("num_experts", _MLP), "expert_width_of_mlp", lambda q: q[_MLP]),
     Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "moe_layers_of_pattern", moe_layers),
     Derivation(
         "num_moe_layers",
@@ -224,18 +205,6 @@ DERIVATIONS = (
     ),
     Derivation("sliding_window", ("window_size",), "window_of_tuple", number_of_window),
     Derivation("num_window_layers", ("window_size", "num_layers"), "window_layers_of_pattern", window_layers),
-    Derivation(
-        "virtual_pipeline_model_parallel_size",
-        ("num_layers", _PP, "num_layers_per_virtual_pipeline_stage"),
-        "chunks_of_layers",
-        lambda q: _quotient(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
-    ),
-    Derivation(
-        "virtual_pipeline_model_parallel_size",
-        ("pipeline_stages", _PP),
-        "chunks_of_stages",
-        lambda q: _quotient(q["pipeline_stages"], q[_PP]),
-    ),
     Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
     Derivation("lora", ("adapter_parameters",), "lora_of_adapters", lambda _: True),
 )
@@ -308,18 +277,15 @@ def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterat
 def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
     for limit in LIMITS:
         names = (limit.first, limit.second)
-        if not _applies(limit, facts) or not limit.broken(facts[limit.first].value, facts[limit.second].value):
+        if any(n not in facts for n in names) or any(n in facts and facts[n].value for n in limit.unless):
+            continue
+        if not limit.broken(*(facts[n].value for n in names)):
             continue
         if all(n in given for n in names):
             first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
             remedy = tr("this model shape is impossible: give other values")
             raise UsageError(tr(PROBLEMS[limit.code], first=first, second=second), remedy=remedy)
         yield warning(limit.code, first=_known(facts, limit.first), second=_known(facts, limit.second))
-
-
-def _applies(limit: Limit, facts: Mapping[str, Fact]) -> bool:
-    excepted = any(n in facts and facts[n].value for n in limit.unless)
-    return limit.first in facts and limit.second in facts and not excepted
 
 
 def _known(facts: Mapping[str, Fact], name: str) -> Note:

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import polars as pl
 
 from logparse.context.corrections import with_begins
-from logparse.context.rate_of_run import share_of_process, unrounded_rate
 from logparse.context.relations import OF_STEPS, PACES, SUMMARY, TIME
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
@@ -38,6 +37,8 @@ CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent
 COARSE_CLOCK = 0.01
 # Where a clock is 0: at the start of a process, or of each epoch.
 Zero = Literal["start", "epoch"]
+# A first row that is so many intervals ahead is not the first of the training.
+AHEAD = 1.5
 # A distance between two lines that is so many times the typical one is a pause.
 PAUSE = 5
 # Steps between two lines, in intervals, from which on lines between them are missing.
@@ -93,19 +94,22 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     return first
 
 
-def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
-    """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help."""
+def why_no_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
+    """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help.
+
+    Or that the rate of a training counts steps of earlier processes, and no line prints how many.
+    """
     printed = [pace for pace in RATES if steps[pace.column].is_not_null().any()]
-    if not printed or (log.format.rate_of_passes and not _rates_cover_steps(_with_starts(log, steps), covers)):
+    rows, covers = _with_shares(log, _with_starts(log, steps), covers)
+    if not printed or (log.format.rate_of_passes and not _rates_cover_steps(rows, covers)):
         return None
     # The number of devices comes first, the work of a step after it.
     needed = sorted(printed[0].sizes, key=lambda name: -printed[0].sizes[name])
-    names = [name for name in needed if _size(name, steps, known).is_null().all()]
-    return (
-        warning("rate_lacks_sizes", rate=printed[0].column, names=names, flags=[flag_of(n) for n in names])
-        if names
-        else None
-    )
+    if names := [name for name in needed if _size(name, steps, known).is_null().all()]:
+        return warning("rate_lacks_sizes", rate=printed[0].column, names=names, flags=[flag_of(n) for n in names])
+    if covers == "run" and rows[OF_STEPS].is_not_null().any() and rows["share"].is_null().all():
+        return warning("rate_of_resumed_run", rate=OF_STEPS, first=steps["step"].min())
+    return None
 
 
 def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> tuple[pl.DataFrame, Covers | None]:
@@ -120,18 +124,59 @@ def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> t
     before = pl.col("line_number") <= pl.col("last")
     rows = rows.join(last, on="source", how="left", maintain_order="left")
     rows = rows.with_columns(pl.when(before).then(OF_STEPS)).drop("last")
-    exact = unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
-    return rows.with_columns(share_of_process(rows, log.records.get("events")), exact), covers
+    exact = _unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
+    return rows.with_columns(_share_of_process(rows, log.records.get("events")), exact), covers
 
 
-def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) -> Note | None:
-    """A warning where the rate of a training counts steps of earlier processes, and no line prints how many."""
-    rows, covers = _with_shares(log, _with_starts(log, steps), covers)
-    if covers != "run" or steps[OF_STEPS].is_null().all():
-        return None
-    share = rows["share"]
-    first: Any = steps["step"].min()
-    return warning("rate_of_resumed_run", rate=OF_STEPS, first=first) if share.is_null().all() else None
+def _share_of_process(rows: pl.DataFrame, events: pl.DataFrame | None) -> pl.Series:
+    """The share of the planned steps that the process of each row did, in the order of ``rows``.
+
+    Null where the process went on from an unknown step, and where the rate is that of a later process.
+    """
+    starts = rows.partition_by("start", maintain_order=True)
+    begun = [_begun_after(start, before, events) for before, start in zip([None, *starts], starts, strict=False)]
+    shares: list[float | None] = []
+    for n, start in enumerate(starts):
+        share = None if begun[n] is None or _ended_by_resume(starts, begun, n) else _share(start, begun[n] or 0)
+        shares += [share] * len(start)
+    return pl.Series("share", shares, pl.Float64)
+
+
+def _begun_after(start: pl.DataFrame, before: pl.DataFrame | None, events: pl.DataFrame | None) -> int | None:
+    """The step after which a process began: 0, or that of the checkpoint; None where no line prints it."""
+    line, source = start["line_number"].min(), start["source"][0]
+    if events is not None:
+        loads = events.filter((pl.col("kind") == "checkpoint loaded") & (pl.col("source") == source))
+        own = loads.filter(pl.col("line_number") < line).drop_nulls("step")
+        if before is not None and before["source"][0] == source:
+            own = own.filter(pl.col("line_number") > before["line_number"].max())
+        if len(own):
+            return int(own["step"][-1])
+    steps = start["step"].unique().sort()
+    between = steps.diff().median()
+    return None if isinstance(between, float) and steps[0] > AHEAD * between else 0
+
+
+def _ended_by_resume(starts: Sequence[pl.DataFrame], begun: Sequence[int | None], n: int) -> bool:
+    """Whether the process after the ``n``-th of one file went on from it: then the rate is of that one."""
+    if n + 1 == len(starts) or begun[n + 1] == 0:
+        return False
+    return bool(starts[n + 1]["source"][0] == starts[n]["source"][0])
+
+
+def _share(start: pl.DataFrame, begun: int) -> float | None:
+    planned = float(start["train_steps"].max() or start["step"].max())  # type: ignore[arg-type]
+    return (planned - begun) / planned if begun < planned else None
+
+
+def _unrounded_rate(printed: pl.Series, unit: float, planned: pl.Series, seconds: pl.Series) -> pl.Series:
+    """The ``printed`` steps per second by the planned steps and the time of the training, where these agree with it.
+
+    A slow step has a rate of one digit, such as 0.1. ``unit``: that of its last decimal. ``seconds``: of the training.
+    """
+    exact = planned.cast(pl.Float64) / seconds
+    agrees = ((exact - printed).abs() <= unit / 2).fill_null(value=False)
+    return exact.zip_with(agrees, printed).alias(printed.name)
 
 
 def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:

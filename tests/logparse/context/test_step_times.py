@@ -10,7 +10,7 @@ import pytest
 
 from logparse.context.relations import TIME
 from logparse.context.run_context import Fact, RunContext, SettingsChange
-from logparse.context.step_times import RESOLUTION, KnownRun, find_times, missing_sizes, resolution
+from logparse.context.step_times import RESOLUTION, KnownRun, find_times, resolution, why_no_times
 from logparse.decode.read_run import Coverage, ParsedLog
 from logparse.findings import Origin
 from logparse.formats import find_format
@@ -170,7 +170,7 @@ def test_a_rate_of_tokens_tells_a_step_where_flags_say_what_it_holds() -> None:
 
 def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
     read = log(step=[1, 2], **{RATE: [100.0, 110.0]})
-    note = missing_sizes(read, read.steps, KnownRun(known(world_size=8)), "step")
+    note = why_no_times(read, read.steps, KnownRun(known(world_size=8)), "step")
     assert note is not None
     assert (note.code, note.level, note.fields["flags"]) == (
         "rate_lacks_sizes",
@@ -178,8 +178,8 @@ def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
         ["--global-batch-size", "--seq-length"],
     )
     every_size = known(world_size=8, global_batch_size=16, seq_length=4096)
-    assert missing_sizes(read, read.steps, KnownRun(every_size), "step") is None
-    assert missing_sizes(read, read.steps, KnownRun(RunContext()), "start") is None
+    assert why_no_times(read, read.steps, KnownRun(every_size), "step") is None
+    assert why_no_times(read, read.steps, KnownRun(RunContext()), "start") is None
 
 
 def epochs(form: str, at: list[tuple[int, int, float]], length: int = 60, **columns: list[Any]) -> ParsedLog:
