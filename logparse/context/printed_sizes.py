@@ -72,12 +72,11 @@ def sizes_of_lines(
 
 def _disagreement(name: str, answers: Sequence[_Answer]) -> Note:
     """Two of the ``answers`` with other values."""
-    by_value = {answer.value: answer for answer in reversed(answers)}
-    ways = [
-        info("known_quantity", name=name, value=answer.value, origin=Origin("derived", rule=answer.code))
-        for answer in by_value.values()
-    ]
-    return warning("sizes_disagree", name=name, ways=ways[:2])
+    ways = {
+        answer.value: info("known_quantity", name=name, value=answer.value, origin=Origin("derived", rule=answer.code))
+        for answer in reversed(answers)
+    }
+    return warning("sizes_disagree", name=name, ways=list(ways.values())[:2])
 
 
 def _answers(

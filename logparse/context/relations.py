@@ -52,7 +52,7 @@ WORLD, BATCH, LENGTH, TOKENS = "world_size", "global_batch_size", "seq_length", 
 _TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
 _CP, _MICRO, _PASSES = "context_parallel_size", "micro_batch_size", "num_microbatches"
 _CHUNKS, _MLP = "virtual_pipeline_model_parallel_size", "ffn_hidden_size"
-_SHARED = "moe_shared_expert_intermediate_size"
+_SHARED, _GQA, _HEADS = "moe_shared_expert_intermediate_size", "group_query_attention", "num_attention_heads"
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ PRODUCTS = (
     ),
     Product(BATCH, ("batch_size_per_model_replica", _DP), {BATCH: "global_batch_of_batch_size"}),
     Product(_MLP, ("hidden_size", "ffn_of_hidden_size"), {_MLP: "mlp_width_of_hidden_size"}),
-    Product("hidden_size", ("kv_channels", "num_attention_heads"), {"kv_channels": "kv_channels_of_hidden_size"}),
+    Product("hidden_size", ("kv_channels", _HEADS), {"kv_channels": "kv_channels_of_hidden_size"}),
     Product(_SHARED, ("num_shared_experts", "moe_ffn_hidden_size"), {_SHARED: "width_of_shared_experts"}),
     Product("num_layers", (_PP, "num_layers_per_virtual_pipeline_stage", _CHUNKS), {_CHUNKS: "chunks_of_layers"}),
     Product("pipeline_stages", (_PP, _CHUNKS), {_CHUNKS: "chunks_of_stages"}),
@@ -153,20 +153,12 @@ PACES = (
     ),
 )
 
-# Which layers of a hybrid model the letters of its pattern are.
-HYBRID = {
-    "num_attention_layers": "*",
-    "num_mamba_layers": "M",
-    "num_linear_attention_layers": "G",
-    "num_mlp_layers": "-",
-    "num_moe_layers": "E",
-}
-
 DERIVATIONS = (
     *(
-        Derivation(name, needs, f"layers_of_hybrid_{of}", hybrid_layers(symbol))
+        Derivation(f"num_{kind}_layers", needs, f"layers_of_hybrid_{of}", hybrid_layers(letter))
+        # The letters of the layers of a hybrid model in its pattern.
+        for kind, letter in zip(("attention", "mamba", "linear_attention", "mlp", "moe"), "*MG-E", strict=True)
         for of, needs in (("pattern", ("hybrid_layer_pattern",)), ("ratios", ("hybrid_attention_ratio", "num_layers")))
-        for name, symbol in HYBRID.items()
     ),
     *(
         Derivation(name, (printed,), "sizes_of_mesh", mesh_size(name))
@@ -176,12 +168,7 @@ DERIVATIONS = (
     Derivation(_PP, (WORLD, _TP, "batch_size_per_model_replica"), "no_pipeline_in_megatron_v1", lambda _: 1),
     *(rule for product in PRODUCTS for rule in product.rules),
     Derivation(_MLP, ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
-    Derivation(
-        "num_query_groups",
-        ("group_query_attention", "num_attention_heads"),
-        "query_groups_of_heads",
-        lambda q: None if q["group_query_attention"] else q["num_attention_heads"],
-    ),
+    Derivation("num_query_groups", (_GQA, _HEADS), "query_groups_of_heads", lambda q: None if q[_GQA] else q[_HEADS]),
     Derivation(
         "padded_vocab_size",
         ("vocab_size", _TP, "make_vocab_size_divisible_by"),
@@ -256,15 +243,15 @@ _LATENT = "multi_latent_attention"
 LIMITS = (
     Limit("num_moe_layers", "num_layers", MORE, operator.gt),
     Limit("moe_router_topk", "num_experts", MORE, operator.gt),
-    Limit("num_query_groups", "num_attention_heads", MORE, operator.gt, unless=(_LATENT,)),
+    Limit("num_query_groups", _HEADS, MORE, operator.gt, unless=(_LATENT,)),
     Limit(
-        "num_attention_heads",
+        _HEADS,
         "num_query_groups",
         NO_MULTIPLE,
         lambda heads, groups: groups < heads and _does_not_divide(heads, groups),
         unless=(_LATENT,),
     ),
-    Limit("hidden_size", "num_attention_heads", NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
+    Limit("hidden_size", _HEADS, NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
 )
 
 
@@ -293,9 +280,12 @@ def _known(facts: Mapping[str, Fact], name: str) -> Note:
 
 
 def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
-    for whole, parts, missing in _known_products(facts):
-        product = math.prod(facts[n].value for n in parts)
-        if _comes_out(facts[whole].value, product, missing):
+    growing = {BATCH} if "rampup_batch_size" in facts else set()
+    for whole, names in ((p.whole, p.parts) for p in PRODUCTS if p.checked and p.whole in {*facts} - growing):
+        parts = [name for name in names if name in facts]
+        missing = bool(set(names) - {*parts, _CP})
+        product = math.prod(facts[name].value for name in parts)
+        if not parts or _comes_out(facts[whole].value, product, missing):
             continue
         code = "product_no_multiple" if missing else "product_wrong"
         note = warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
@@ -303,15 +293,6 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
             raise _contradiction(note)
         yield note
-
-
-def _known_products(facts: Mapping[str, Fact]) -> Iterator[tuple[str, list[str], bool]]:
-    """The known whole of each checked product, its known parts, and whether others are missing."""
-    for product in (product for product in PRODUCTS if product.checked):
-        parts = [name for name in product.parts if name in facts]
-        grows = product.whole == BATCH and "rampup_batch_size" in facts
-        if product.whole in facts and parts and not grows:
-            yield product.whole, parts, bool(set(product.parts) - {*parts, _CP})
 
 
 def _comes_out(whole: int, product: int, missing: bool) -> bool:
@@ -324,12 +305,9 @@ def _contradiction(note: Note) -> UsageError:
     problem = msg("{whole} is not {product} = {sides}")
     if note.code == "product_no_multiple":
         problem = msg("{whole} is not a multiple of {product} = {sides}")
-    whole, *parts = (_side(known) for known in (note.fields["whole"], *note.fields["parts"]))
+    sides = (note.fields["whole"], *note.fields["parts"])
+    whole, *parts = ("{name} {value} ({origin})".format(**side.fields) for side in sides)
     return UsageError(
         tr(problem, whole=whole, product=note.fields["product"], sides=" x ".join(parts)),
         remedy=tr("give values whose product matches, or remove one of them"),
     )
-
-
-def _side(known: Note) -> str:
-    return "{name} {value} ({origin})".format(**known.fields)

@@ -136,9 +136,12 @@ def _share_of_process(rows: pl.DataFrame, events: pl.DataFrame | None) -> pl.Ser
     starts = rows.partition_by("start", maintain_order=True)
     begun = [_begun_after(start, before, events) for before, start in zip([None, *starts], starts, strict=False)]
     shares: list[float | None] = []
-    for n, start in enumerate(starts):
-        share = None if begun[n] is None or _ended_by_resume(starts, begun, n) else _share(start, begun[n] or 0)
-        shares += [share] * len(start)
+    for n, (start, first) in enumerate(zip(starts, begun, strict=True)):
+        # The process after it in the file went on from it: then the rate is of that one.
+        resumed = n + 1 < len(starts) and begun[n + 1] != 0 and starts[n + 1]["source"][0] == start["source"][0]
+        planned: Any = start["train_steps"].max() or start["step"].max()
+        counted = first is not None and first < planned and not resumed
+        shares += [(planned - first) / planned if counted else None] * len(start)
     return pl.Series("share", shares, pl.Float64)
 
 
@@ -155,18 +158,6 @@ def _begun_after(start: pl.DataFrame, before: pl.DataFrame | None, events: pl.Da
     steps = start["step"].unique().sort()
     between = steps.diff().median()
     return None if isinstance(between, float) and steps[0] > AHEAD * between else 0
-
-
-def _ended_by_resume(starts: Sequence[pl.DataFrame], begun: Sequence[int | None], n: int) -> bool:
-    """Whether the process after the ``n``-th of one file went on from it: then the rate is of that one."""
-    if n + 1 == len(starts) or begun[n + 1] == 0:
-        return False
-    return bool(starts[n + 1]["source"][0] == starts[n]["source"][0])
-
-
-def _share(start: pl.DataFrame, begun: int) -> float | None:
-    planned = float(start["train_steps"].max() or start["step"].max())  # type: ignore[arg-type]
-    return (planned - begun) / planned if begun < planned else None
 
 
 def _unrounded_rate(printed: pl.Series, unit: float, planned: pl.Series, seconds: pl.Series) -> pl.Series:
@@ -224,21 +215,18 @@ def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:
     """A size of the run for each row: the line's own, else that of the start; null where it is unknown."""
     later = pl.DataFrame(
-        [(c.source, c.line_number, _float(c.context.get(name)), True) for c in known.changes],
+        [(c.source, c.line_number, c.context.get(name), True) for c in known.changes],
         {"source": pl.String, "begin": pl.Int64, "later": pl.Float64, "changed": pl.Boolean},
         orient="row",
+        strict=False,
     )
     joined = rows.select("source", "line_number").join_asof(
         later.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
     )
-    first = pl.lit(_float(known.context.get(name)), pl.Float64)
+    first = pl.lit(known.context.get(name), pl.Float64)
     of_start = joined.select(pl.when(pl.col("changed").is_null()).then(first).otherwise("later")).to_series()
     given = name in known.context.given
     return of_start if given or name not in rows.columns else rows[name].cast(pl.Float64).fill_null(of_start)
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
