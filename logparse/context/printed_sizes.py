@@ -29,6 +29,8 @@ BATCH_OF_CONSUMED, LENGTH_OF_CONSUMED = "global_batch_of_consumed_samples", "seq
 SAMPLES = "logged_samples_per_second"
 # An unrelated number comes out whole, by accident, in so many cases at most.
 MOST_ACCIDENTS = 0.01
+# So many rows that leave so little together prove the number too, however coarse each is.
+MANY_ROWS, NARROW = 10, 0.1
 # Rows that agree without their rounding: so many at least, how far their median may be from a whole number, and the
 # share of them that must be nearer to it than to another one.
 FEWEST_ROWS, WHOLE, ROWS_NEAR, ONLY_ONE = 3, 5e-4, 0.8, 0.5
@@ -55,6 +57,9 @@ def sizes_of_lines(
     sizes, facts, notes = context.values(), dict[str, Fact](), list[Note]()
     paces = [p for p in PACES if steps[p.column].count() and (p.sizes or p.column == TIME or covers not in LONG_MEANS)]
     unknown = [name for name in CODES if name not in sizes and (name == WORLD or steps[name].is_null().all())]
+    if sizes.get("variable_seq_lengths") or sizes.get("mixed_step"):
+        # The mean of samples of different lengths is no length.
+        unknown = [name for name in unknown if name != LENGTH]
     solved = True
     while solved:
         solved = False
@@ -140,7 +145,8 @@ def _only_whole(rows: pl.DataFrame) -> int | None:
     if not isinstance(least, float) or not isinstance(most, float):
         return None
     accidents = (ends["high"] - ends["low"]).clip(upper_bound=1.0).product()
-    return ceil(least) if 1 <= ceil(least) <= most < ceil(least) + 1 and accidents <= MOST_ACCIDENTS else None
+    proven = accidents <= MOST_ACCIDENTS or (len(ends) >= MANY_ROWS and most - least <= NARROW)
+    return ceil(least) if proven and 1 <= ceil(least) <= most < ceil(least) + 1 else None
 
 
 def _agreed(rows: pl.DataFrame) -> int | None:

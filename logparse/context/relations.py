@@ -94,13 +94,13 @@ def _llama_width(q: Mapping[str, Any]) -> int | None:
 
 
 PRODUCTS = (
+    Product(BATCH, ("batch_size_per_device", _PASSES, WORLD), {WORLD: "world_size_of_batches"}),
     Product(
         WORLD,
         (_DP, _TP, _PP, _CP),
         {WORLD: "world_size_of_parallel_sizes", _DP: "data_parallel_size_of_world_size"},
         checked=True,
     ),
-    Product(BATCH, ("batch_size_per_device", _PASSES, WORLD), {WORLD: "world_size_of_batches"}),
     Product(TOKENS, (BATCH, LENGTH), {LENGTH: "seq_length_of_tokens", BATCH: "global_batch_of_tokens"}),
     Product(WORLD, ("num_nodes", "devices_per_node"), {WORLD: "world_size_of_nodes"}, checked=True),
     Product(
