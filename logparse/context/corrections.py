@@ -73,8 +73,7 @@ def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
         begun = step.first().over(of_start) <= step.diff().median().over(of_start)
         fine = begun & (open_ms <= COARSE_DIFFERENCE * own)
         times = [pl.when(fine).then(own).otherwise("step_time_ms"), pl.when(fine).then(open_ms)]
-    names = ("step_time_ms", "time_resolution_ms")
-    taken = marked.with_columns(time.alias(name) for name, time in zip(names, times, strict=True))
+    taken = marked.with_columns(step_time_ms=times[0], time_resolution_ms=times[1])
     applied = taken["time_resolution_ms"].is_not_null().any()
     return taken.drop("begins"), info("means_taken_apart") if applied else None
 

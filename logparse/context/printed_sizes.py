@@ -56,22 +56,22 @@ def sizes_of_lines(
     """
     sizes, facts, notes = context.values(), dict[str, Fact](), list[Note]()
     paces = [p for p in PACES if steps[p.column].count() and (p.sizes or p.column == TIME or covers not in LONG_MEANS)]
-    unknown = [name for name in CODES if name not in sizes and (name == WORLD or steps[name].is_null().all())]
-    if sizes.get("variable_seq_lengths") or sizes.get("mixed_step"):
-        # The mean of samples of different lengths is no length.
-        unknown = [name for name in unknown if name != LENGTH]
-    solved = True
-    while solved:
-        solved = False
-        for name in [name for name in unknown if name not in facts]:
-            answers = list(_answers(name, steps, paces, sizes, settings))
-            answers = [answer for answer in answers if answer.exact] or answers
-            if len({answer.value for answer in answers}) > 1:
-                notes.append(_disagreement(name, answers))
-                unknown.remove(name)
-            elif answers:
-                facts[name] = Fact(answers[0].value, Origin("derived", rule=answers[0].code))
-                sizes[name], solved = answers[0].value, True
+    # The mean of samples of different lengths is no length.
+    known = {*sizes, *([LENGTH] if sizes.get("variable_seq_lengths") or sizes.get("mixed_step") else [])}
+    unknown = [name for name in CODES if name not in known and (name == WORLD or steps[name].is_null().all())]
+    pending = [*unknown]
+    while pending:
+        name = pending.pop(0)
+        answers = list(_answers(name, steps, paces, sizes, settings))
+        answers = [answer for answer in answers if answer.exact] or answers
+        if len({answer.value for answer in answers}) > 1:
+            notes.append(_disagreement(name, answers))
+            unknown.remove(name)
+        elif answers:
+            facts[name] = Fact(answers[0].value, Origin("derived", rule=answers[0].code))
+            sizes[name] = answers[0].value
+            # Another size can need it.
+            pending = [size for size in unknown if size not in facts]
     return facts, notes
 
 
@@ -174,8 +174,8 @@ def _rounding(printed: pl.Series) -> pl.Series:
 
 def _batch_of_counts(steps: pl.DataFrame) -> Iterator[_Answer]:
     """The batch by the samples consumed from one line to another."""
-    counted = steps.drop_nulls("consumed_samples").select(pl.col("step", "consumed_samples").diff())
-    each = counted.select(value=pl.col("consumed_samples") / pl.col("step"), rounding=pl.lit(0.0))
+    step, samples = (pl.col(name).diff() for name in ("step", "consumed_samples"))
+    each = steps.drop_nulls("consumed_samples").select(value=samples / step, rounding=pl.lit(0.0))
     if size := _agreed(each.filter(pl.col("value").is_finite() & (pl.col("value") > 0))):
         yield _Answer(size, BATCH_OF_CONSUMED)
 

@@ -199,17 +199,13 @@ DERIVATIONS = (
 
 def derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
     """Apply the rules until none adds anything."""
-    known = dict(facts)
-    growing = True
-    while growing:
-        growing = False
-        for d in DERIVATIONS:
-            if d.quantity in known or any(n not in known for n in d.needs):
-                continue
-            value = d.rule({n: f.value for n, f in known.items()})
+    known, before = dict(facts), -1
+    while len(known) > before:
+        before = len(known)
+        for d in (d for d in DERIVATIONS if d.quantity not in known and all(name in known for name in d.needs)):
+            value = d.rule({name: fact.value for name, fact in known.items()})
             if value is not None:
                 known[d.quantity] = Fact(value, Origin("derived", rule=d.code))
-                growing = True
     return known
 
 

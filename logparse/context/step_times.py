@@ -117,13 +117,13 @@ def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> t
 
     Where no line prints that of the run, the pace next to the rows is a mean of recent steps, and so ``covers``.
     """
-    of_run = (log.settings["kind"] == SUMMARY) & (log.settings["name"] == OF_STEPS)
-    if covers != "run" or not of_run.any():
+    # 0 is a rate that was not counted.
+    counted = pl.col("value").str.contains("[1-9]") & (pl.col("kind") == SUMMARY)
+    summary = log.settings.filter(counted, name=OF_STEPS).group_by("source").agg(last=pl.col("line_number").max())
+    if covers != "run" or summary.is_empty():
         return rows.with_columns(share=pl.lit(1.0)), "recent" if covers == "run" else covers
-    last = log.settings.filter(of_run).group_by("source").agg(last=pl.col("line_number").max())
-    before = pl.col("line_number") <= pl.col("last")
-    rows = rows.join(last, on="source", how="left", maintain_order="left")
-    rows = rows.with_columns(pl.when(before).then(OF_STEPS)).drop("last")
+    rows = rows.join(summary, on="source", how="left", maintain_order="left")
+    rows = rows.with_columns(pl.when(pl.col("line_number") <= pl.col("last")).then(OF_STEPS)).drop("last")
     exact = _unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
     return rows.with_columns(_share_of_process(rows, log.records.get("events")), exact), covers
 
