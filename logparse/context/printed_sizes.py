@@ -88,10 +88,7 @@ def _answers(
     name: str, steps: pl.DataFrame, paces: Sequence[Pace], sizes: Mapping[str, Any], settings: pl.DataFrame
 ) -> Iterator[_Answer]:
     """What each way gives for the size ``name``."""
-    if name == BATCH:
-        yield from _batch_of_counts(steps)
-    if name == LENGTH:
-        yield from _length_of_counts(steps)
+    yield from _batch_of_counts(steps) if name == BATCH else _length_of_counts(steps) if name == LENGTH else ()
     for first, second in combinations(paces, 2):
         if first.column != second.column:
             yield from _answer_of_paces(name, first, second, steps, sizes)

@@ -7,7 +7,8 @@ times is taken for the whole run. A clock runs on through evaluation and saving;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import polars as pl
 
 from logparse.context.corrections import with_begins
-from logparse.context.relations import OF_STEPS, PACES, SUMMARY, TIME
+from logparse.context.relations import OF_STEPS, PACES, TIME, TOKENS, Pace
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
@@ -24,8 +25,9 @@ from logparse.light_dataclass import dataclass
 from logparse.schema import flag_of
 
 RESOLUTION = "time_resolution_ms"
-# The time itself is none of them.
-RATES = tuple(pace for pace in PACES if pace.column != TIME)
+# The time itself is none of them. The tokens that lines count for a step are no batch times length.
+RATES = tuple(pace for pace in PACES if pace.column != TIME and TOKENS not in pace.sizes)
+COUNTED = tuple(pace for pace in PACES if TOKENS in pace.sizes)
 # A span is at least this many clock resolutions long, or rows share one: so a time is off by 5 % at most.
 FINE = 20
 # A log that is shorter than that, but as long as this, has one span: its mean time is off by a tenth at most.
@@ -81,13 +83,14 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     rows, covers = _with_shares(log, _with_starts(log, steps), covers)
     exact = _rates_cover_steps(rows, covers)
     whole = covers in {"recent", "interval"} and log.format.clock_of_epoch and _has_means_of_epochs(rows)
-    # A rate that leaves out what passes between two steps gives no time of them.
-    rates = (
-        _by_rates(rows, known, "interval" if whole else covers) if exact or not log.format.rate_of_passes else iter(())
-    )
+    # A rate that leaves out what passes between two steps gives no time of them, one of unknown steps only its own.
+    paces = [pace for pace in RATES if exact or not (pace.sizes or log.format.rate_of_passes)]
+    by_rates = partial(_by_rates, rows, known, "interval" if whole else covers)
+    rates, counted = by_rates(paces), by_rates(COUNTED if exact else ())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log), log.format.clock_of_epoch))
-    candidates = (*clocks, *rates) if covers in CLOCK_FIRST or not exact else (*rates, *clocks)
-    found = (times for times in candidates if times)
+    clock_first = covers in CLOCK_FIRST or not exact
+    candidates = (*clocks, *rates, *counted) if clock_first else (*rates, *clocks, *counted)
+    found = filter(None, candidates)
     first = next(found, None)
     if (whole or covers == "window") and first is not None and first.rounding > COARSE_CLOCK:
         return min((first, *found), key=lambda times: times.rounding)
@@ -101,7 +104,7 @@ def why_no_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: C
     """
     printed = [pace for pace in RATES if steps[pace.column].is_not_null().any()]
     rows, covers = _with_shares(log, _with_starts(log, steps), covers)
-    if not printed or (log.format.rate_of_passes and not _rates_cover_steps(rows, covers)):
+    if not printed or not _rates_cover_steps(rows, covers):
         return None
     # The number of devices comes first, the work of a step after it.
     needed = sorted(printed[0].sizes, key=lambda name: -printed[0].sizes[name])
@@ -117,13 +120,10 @@ def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> t
 
     Where no line prints that of the run, the pace next to the rows is a mean of recent steps, and so ``covers``.
     """
-    # 0 is a rate that was not counted.
-    counted = pl.col("value").str.contains("[1-9]") & (pl.col("kind") == SUMMARY)
-    summary = log.settings.filter(counted, name=OF_STEPS).group_by("source").agg(last=pl.col("line_number").max())
-    if covers != "run" or summary.is_empty():
+    of_run = rows["training_seconds"].is_not_null()
+    if covers != "run" or not of_run.any():
         return rows.with_columns(share=pl.lit(1.0)), "recent" if covers == "run" else covers
-    rows = rows.join(summary, on="source", how="left", maintain_order="left")
-    rows = rows.with_columns(pl.when(pl.col("line_number") <= pl.col("last")).then(OF_STEPS)).drop("last")
+    rows = rows.with_columns(pl.when(of_run).then(OF_STEPS))
     exact = _unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
     return rows.with_columns(_share_of_process(rows, log.records.get("events")), exact), covers
 
@@ -183,11 +183,13 @@ def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
     return covers in {"interval", *CLOCK_FIRST}
 
 
-def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
-    """By each printed rate; a pause between two steps is spread over the steps of a moving mean, or of a whole run."""
+def _by_rates(
+    rows: pl.DataFrame, known: KnownRun, covers: Covers | None, paces: Iterable[Pace]
+) -> Iterator[FoundTimes]:
+    """By each rate of ``paces``; a pause between two steps is spread over those of a moving mean, or of a whole run."""
     codes = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run", "start": "time_by_rate_since_start"}
     code = codes.get(covers or "", "time_by_rate" if _rates_cover_steps(rows, covers) else "time_by_lone_rate")
-    for pace in RATES:
+    for pace in paces:
         column, rate = pace.column, pl.col(pace.column)
         if rows[column].is_null().all() or (covers == "run" and column != OF_STEPS):
             continue

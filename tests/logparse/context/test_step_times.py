@@ -25,10 +25,7 @@ def log(form: str = "deepspeed", **columns: list[Any]) -> ParsedLog:
     steps = conform(rows.with_columns(source=pl.lit("run.log")), DECODED_COLUMNS)
     nowhere = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64})
     time_breakdown = Coverage(len(steps), len(steps), 0, 0, {})
-    # Where the rate is that of the run, a summary at the end of the log prints it.
-    summary = {"kind": "summary", "name": "logged_steps_per_second", "value": "0.5", "source": "run.log"}
-    settings = pl.DataFrame([{**summary, "line_number": 99}])
-    return ParsedLog("run", ("run.log",), find_format(form), steps, settings, time_breakdown, {}, nowhere, {})
+    return ParsedLog("run", ("run.log",), find_format(form), steps, pl.DataFrame(), time_breakdown, {}, nowhere, {})
 
 
 def known(**values: int) -> RunContext:
