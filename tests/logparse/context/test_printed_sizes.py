@@ -152,3 +152,55 @@ def test_a_size_that_lines_give_is_that_of_the_run_or_unknown(run):
     truth, columns, unknown = run
     facts, _ = sizes_of_lines(steps(**columns), known(**{n: truth[n] for n in truth if n not in unknown}), NO_SETTINGS)
     assert {name: fact.value for name, fact in facts.items()} == {name: truth[name] for name in facts}
+
+
+ALL, EACH = "logged_tokens_per_second", "logged_tokens_per_second_per_device"
+# Seconds printed with three decimals, with rates of 1024 samples in each.
+COARSE = [0.51 + 0.00037 * n for n in range(40)]
+THREE = {EACH: [12_130.4, 12_126.8, 12_131.3], "elapsed_time_per_iteration_ms": [2701.3, 2702.1, 2701.1]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "found"),
+    [
+        ({ALL: [170_801.384], EACH: [85_400.692]}, {}, {"world_size": 2}),
+        ({ALL: [17.1], EACH: [8.5]}, {}, {}),
+        (THREE, {}, {}),
+        (THREE, {"world_size": 32, "global_batch_size": 256}, {"seq_length": 4096}),
+        (THREE, {"world_size": 32, "global_batch_size": 256, "variable_seq_lengths": True}, {}),
+        (
+            {
+                "elapsed_time_per_iteration_ms": [round(1000 * s) for s in COARSE],
+                "logged_samples_per_second": [round(1024 / s, 2) for s in COARSE],
+            },
+            {},
+            {"global_batch_size": 1024},
+        ),
+        ({"consumed_tokens": [121_470_976], "consumed_samples": [59_312]}, {}, {"seq_length": 2048}),
+        ({"consumed_tokens": [1_258_000_000], "consumed_samples": [307_200]}, {}, {}),
+        ({"consumed_tokens": [24, 48], "consumed_samples": [4, 8]}, {}, {}),
+    ],
+    ids=[
+        "one row of many digits",
+        "one row of few",
+        "two unknown",
+        "a third rate",
+        "lengths differ",
+        "many coarse rows",
+        "counts",
+        "rounded counts",
+        "small counts",
+    ],
+)
+def test_the_only_whole_number_within_the_rounding_is_the_size(columns, values, found):
+    assert sizes(steps(**columns), **values) == found
+
+
+def test_two_ways_that_disagree_give_none_and_say_so():
+    rates = {ALL: [170_801.384], EACH: [85_400.692]}
+    rates |= {"logged_samples_per_second": [83.3992], "logged_samples_per_second_per_device": [20.8498]}
+    facts, notes = sizes_of_lines(steps(**rates), known(), NO_SETTINGS)
+    assert facts == {}
+    assert [(note.code, [way.fields["value"] for way in note.fields["ways"]]) for note in notes] == [
+        ("sizes_disagree", [4, 2])
+    ]
