@@ -18,9 +18,8 @@ from analysis.hardware.devices import Device, DevicePeak, choose_peak, device_no
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import Details
 from analysis.model.shape import ModelShape
-from logparse.context.derivations import derive
-from logparse.context.given import Given
-from logparse.context.run_context import OF_RECOMPUTE, Fact
+from logparse.context.relations import derive
+from logparse.context.run_context import OF_RECOMPUTE, Fact, Given
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, flag, info, warning
 from logparse.language import tr

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from analysis.flops import WORDS, Recomputation, Recompute
 from analysis.model.shape import ModelShape
-from logparse.context.derivations import LIMITS, MORE, PROBLEMS, Limit
+from logparse.context.relations import LIMITS, MORE, PROBLEMS, Limit
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import msg, tr

@@ -18,8 +18,8 @@ from analysis.flops import Recomputation, all_formulas, real_model_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
 from analysis.model.shape import ModelShape
 from analysis.run.recomputation import read_recomputation
-from logparse.context.derivations import Fact
 from logparse.context.recomputed_layers import recomputed_layers
+from logparse.context.relations import Fact
 from logparse.context.run_context import RunContext
 from logparse.errors import InputError
 from logparse.findings import Origin, flag

@@ -23,8 +23,8 @@ from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.result import Analysis
 from analysis.run.summary import finite_median, largest_memory, last_finite, quantile_of_steps, share_of_steps
 from analysis.run.useful_time import longest_stall
+from logparse.context.relations import SUMMARY
 from logparse.context.run_context import RunContext
-from logparse.context.sizes_of_rates import SUMMARY
 from logparse.failures.ending import Ending
 from logparse.findings import Origin
 from logparse.light_dataclass import asdict, dataclass, field, replace

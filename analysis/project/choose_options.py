@@ -14,8 +14,7 @@ from analysis.project.project_file import ProjectSettings
 from analysis.run.options import RunOptions
 from analysis.run.targets import gather_requirements
 from analysis.run.warm_up import WarmUpRule
-from logparse.context.given import Given
-from logparse.context.run_context import Fact
+from logparse.context.run_context import Fact, Given
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
 

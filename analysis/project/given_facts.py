@@ -12,8 +12,7 @@ from typing import Any
 
 from analysis.model.catalogue import find_model
 from analysis.project import LEAST_UTILISATION
-from logparse.context.given import Given
-from logparse.context.run_context import Fact, read_value
+from logparse.context.run_context import Fact, Given, read_value
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.findings import Origin, flag
 from logparse.language import msg, tr

@@ -14,6 +14,7 @@ from analysis.run.options import RunOptions
 from analysis.run.other_model import without_other_model
 from analysis.run.streams import MixedRun
 from logparse.context.dialects import Interpretation, interpret
+from logparse.context.printed_sizes import sizes_of_lines
 from logparse.context.restarted_settings import list_printings
 from logparse.context.run_context import (
     Fact,
@@ -23,7 +24,6 @@ from logparse.context.run_context import (
     build_context,
     facts_of_other_formats,
 )
-from logparse.context.sizes_of_rates import sizes_of_rates
 from logparse.context.split_log import split_log
 from logparse.context.step_times import KnownRun
 from logparse.decode.read_run import ParsedLog, Watch, read_run
@@ -78,9 +78,10 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
     printed = {name: fact for name, fact in build().facts.items() if fact.origin.kind == "log"}
     given, notes = without_other_model(how.given, printed)
     context = build(given.layers, weaker=given.weaker)
-    if more := {**sizes_of_rates(log.steps, context, log.settings), **_shape_of_name(context)}:
+    sizes, disagreements = sizes_of_lines(log.steps, context, log.settings, log.format.rate_covers)
+    if more := {**sizes, **_shape_of_name(context)}:
         context = build(given.layers, weaker={**more, **given.weaker})
-    context = replace(context, notes=(*notes, *context.notes))
+    context = replace(context, notes=(*notes, *context.notes, *disagreements))
     changes = build_changes(context, printings, log.format, several)
     return Loaded(log, interpret(log, how.dialect, KnownRun(context, changes)), context, tuple(changes))
 

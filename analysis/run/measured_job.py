@@ -13,9 +13,8 @@ from analysis.model.shape import ModelShape
 from analysis.run.build import analyze_run
 from analysis.run.load import Loaded, load
 from analysis.run.options import RunOptions
-from logparse.context.derivations import is_derived
-from logparse.context.given import Given
-from logparse.context.run_context import Fact
+from logparse.context.relations import is_derived
+from logparse.context.run_context import Fact, Given
 from logparse.findings import Note, Origin, info
 from logparse.light_dataclass import dataclass, field, fields, replace
 

@@ -8,8 +8,7 @@ from analysis.hardware.peak import resolve_peak
 from analysis.published.rows import Baseline, published
 from analysis.run.targets import Requirement
 from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
-from logparse.context.given import Given
-from logparse.context.run_context import RunContext
+from logparse.context.run_context import Given, RunContext
 from logparse.findings import Note, Origin, warning
 from logparse.light_dataclass import dataclass, field, replace
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from logparse.context.given import Given
-from logparse.context.run_context import Fact
+from logparse.context.run_context import Fact, Given
 from logparse.findings import Note, warning
 
 # Sizes by which two models differ beyond doubt. Vocabularies are padded, and other sizes can be derived.

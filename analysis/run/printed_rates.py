@@ -12,7 +12,7 @@ import statistics
 import polars as pl
 
 from analysis.run.frame_filters import known
-from logparse.context.sizes_of_rates import SUMMARY
+from logparse.context.relations import SUMMARY
 from logparse.light_dataclass import dataclass
 from logparse.schema import UNITS
 

@@ -17,8 +17,8 @@ from analysis.run.notes import FAST_FOR_CPU
 from analysis.run.remaining_time import untimed_within
 from analysis.run.result import Analysis
 from analysis.run.unprinted_steps import MISSING_LINES
+from logparse.context.relations import SUMMARY
 from logparse.context.run_context import RunContext
-from logparse.context.sizes_of_rates import SUMMARY
 from logparse.findings import Note
 from logparse.light_dataclass import dataclass
 

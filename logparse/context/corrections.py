@@ -73,8 +73,7 @@ def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
         begun = step.first().over(of_start) <= step.diff().median().over(of_start)
         fine = begun & (open_ms <= COARSE_DIFFERENCE * own)
         times = [pl.when(fine).then(own).otherwise("step_time_ms"), pl.when(fine).then(open_ms)]
-    names = ("step_time_ms", "time_resolution_ms")
-    taken = marked.with_columns(time.alias(name) for name, time in zip(names, times, strict=True))
+    taken = marked.with_columns(step_time_ms=times[0], time_resolution_ms=times[1])
     applied = taken["time_resolution_ms"].is_not_null().any()
     return taken.drop("begins"), info("means_taken_apart") if applied else None
 
@@ -98,11 +97,7 @@ def unmix_second_row(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     nearer = (unmixed - third).abs() < (printed - third).abs()
     slow_start = printed.shift(1) > 1.1 * unmixed
     applies = begins.shift(1) & ~begins & (n > 1) & (unmixed > 0) & nearer & slow_start
-    marked = with_begins(log, steps, files_go_on=True).with_columns(
-        pl.when(applies).then(unmixed).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
-    )
-    lines = marked["line_number"].filter(marked["applies"]).to_list()
-    return (marked.drop("applies", "begins"), info("second_row_unmixed", lines=lines)) if lines else (steps, None)
+    return _corrected(with_begins(log, steps, files_go_on=True), applies, unmixed, "second_row_unmixed")
 
 
 def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
@@ -125,12 +120,15 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
     settled = printed.filter(n == window + 1).first().over("start")
     each = ((pl.col("step").diff() == 1) | pl.col("begins")).all().over("start")
     nearer = (alone > 0) & ((alone - settled).abs() < (printed - settled).abs())
-    applies = each & (n > 1) & (n <= window) & nearer
-    marked = marked.with_columns(
-        pl.when(applies).then(alone).otherwise("step_time_ms").alias("step_time_ms"), applies=applies
-    )
-    lines = marked.filter("applies")["line_number"].to_list()
-    return marked.drop("applies", "begins", "start"), info("first_windows_taken_apart", lines=lines) if lines else None
+    return _corrected(marked, each & (n > 1) & (n <= window) & nearer, alone, "first_windows_taken_apart")
+
+
+def _corrected(marked: pl.DataFrame, applies: pl.Expr, time_ms: pl.Expr, code: str) -> tuple[pl.DataFrame, Note | None]:
+    """The rows of ``marked`` with another time where it ``applies``, without marks, and a note of their lines."""
+    lines = marked.filter(applies)["line_number"].to_list()
+    times = pl.when(applies).then(time_ms).otherwise("step_time_ms")
+    steps = marked.with_columns(step_time_ms=times).drop("begins", "start", "gap", strict=False)
+    return steps, info(code, lines=lines) if lines else None
 
 
 def ended_by_start(steps: pl.DataFrame, begins: pl.DataFrame) -> list[str]:
@@ -233,10 +231,7 @@ def divide_by_printed_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Dat
     printed = log.settings.filter(pl.col("name") == "print_batch_step")["value"]
     full = int(printed[0]) if len(printed) else marked["gap"].drop_nulls().mode().max()
     short = (pl.col("gap") > 0) & (pl.col("gap") < full)
-    divided = pl.when(short).then(pl.col("step_time_ms") * full / pl.col("gap")).otherwise("step_time_ms")
-    lines = marked.filter(short)["line_number"].to_list()
-    taken = marked.with_columns(step_time_ms=divided).drop("begins", "gap")
-    return taken, info("short_intervals_divided", lines=lines) if lines else None
+    return _corrected(marked, short, pl.col("step_time_ms") * full / pl.col("gap"), "short_intervals_divided")
 
 
 def divide_update_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:

@@ -10,8 +10,9 @@ import polars as pl
 import regex
 
 from logparse.context.corrections import CORRECTIONS
+from logparse.context.relations import TIME
 from logparse.context.run_context import RunContext
-from logparse.context.step_times import TIME, KnownRun, find_times, missing_sizes, unknown_share
+from logparse.context.step_times import KnownRun, find_times, why_no_times
 from logparse.decode.read_run import ParsedLog
 from logparse.decode.values import possible
 from logparse.errors import unknown_name, use_one_of
@@ -146,7 +147,7 @@ def interpret(log: ParsedLog, dialect: str | None = None, known: KnownRun | None
         steps = steps.with_columns(times.times).with_columns(possible(TIME, pl.col(TIME)).alias(TIME))
         notes.append(times.origin)
     elif not steps[TIME].count():
-        why = missing_sizes(log, steps, known, covers) or unknown_share(log, steps, covers)
+        why = why_no_times(log, steps, known, covers)
         notes += [why] if why else []
     steps, corrections = _corrected(log, steps.with_columns(step_time_ms=pl.col(TIME)))
     holds = bool(times and times.by_clock) or holds_pauses(log, match)

@@ -8,12 +8,13 @@ not stays unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import regex
 
-from logparse.context.derivations import Fact, broken_identities, derive, is_derived
+from logparse.context.relations import Fact, broken_identities, derive, is_derived
 from logparse.context.restarted_settings import Printing, Row, first_printed, list_printings
 from logparse.findings import WITHOUT, Note, Origin, warning
 from logparse.formats._base import ABSENT, PRESENT, LogFormat
@@ -22,6 +23,7 @@ from logparse.schema import QUANTITY, Quantity
 
 __all__ = [
     "Fact",
+    "Given",
     "RunContext",
     "SettingsChange",
     "build_changes",
@@ -66,6 +68,19 @@ class RunContext:
     def values(self) -> dict[str, Any]:
         """Quantity to value, known ones only."""
         return {name: fact.value for name, fact in self.facts.items()}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user gave besides the logs: layers of facts, strongest first, and options of the config file.
+
+    ``weaker`` are facts that hold only where the logs say nothing.
+    """
+
+    layers: tuple[Mapping[str, Fact], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    file: Path | None = None
+    weaker: Mapping[str, Fact] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

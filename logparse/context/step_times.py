@@ -7,7 +7,8 @@ times is taken for the whole run. A clock runs on through evaluation and saving;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import polars as pl
 
 from logparse.context.corrections import with_begins
-from logparse.context.rate_of_run import share_of_process, unrounded_rate
+from logparse.context.relations import OF_STEPS, PACES, TIME, TOKENS, Pace
 from logparse.context.run_context import RunContext, SettingsChange
 from logparse.decode.read_run import ParsedLog
 from logparse.findings import Note, info, warning
@@ -23,29 +24,23 @@ from logparse.formats._base import Covers
 from logparse.light_dataclass import dataclass
 from logparse.schema import flag_of
 
-TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
-# Rates a line can print, the sizes whose product is the work of a step, and whether the rate is of one device.
-# Those of steps come first. Seconds per step are the time itself; the other rates divide the work of a step.
-RATES = (
-    ("logged_seconds_per_step", (), False),
-    ("logged_steps_per_second", (), False),
-    ("logged_tokens_per_second_per_device", ("global_batch_size", "seq_length"), True),
-    ("logged_tokens_per_second", ("global_batch_size", "seq_length"), False),
-    ("logged_samples_per_second_per_device", ("global_batch_size",), True),
-    ("logged_samples_per_second", ("global_batch_size",), False),
-)
+RESOLUTION = "time_resolution_ms"
+# The time itself is none of them. The tokens that lines count for a step are no batch times length.
+RATES = tuple(pace for pace in PACES if pace.column != TIME and TOKENS not in pace.sizes)
+COUNTED = tuple(pace for pace in PACES if TOKENS in pace.sizes)
 # A span is at least this many clock resolutions long, or rows share one: so a time is off by 5 % at most.
 FINE = 20
 # A log that is shorter than that, but as long as this, has one span: its mean time is off by a tenth at most.
 COARSE = 10
 MOST_DECIMALS = 6
-# The rate that covers a whole run. Rates that give way to a clock, and those in whose mean pauses are spread.
-OF_RUN = "logged_steps_per_second"
-CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run"})
+# Rates that give way to a clock, and those in whose mean pauses are spread.
+CLOCK_FIRST, SPREAD = frozenset({"recent", "window", "run"}), frozenset({"recent", "run", "start"})
 # A clock with a larger rounding of a step time gives way to a rate whose rounding is smaller.
 COARSE_CLOCK = 0.01
 # Where a clock is 0: at the start of a process, or of each epoch.
 Zero = Literal["start", "epoch"]
+# A first row that is so many intervals ahead is not the first of the training.
+AHEAD = 1.5
 # A distance between two lines that is so many times the typical one is a pause.
 PAUSE = 5
 # Steps between two lines, in intervals, from which on lines between them are missing.
@@ -85,44 +80,94 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     """The times of ``steps`` where no line prints one; None where one does or no source gives times."""
     if steps.is_empty() or steps[TIME].is_not_null().any():
         return None
-    rows = _with_shares(log, _with_starts(log, steps), covers)
+    rows, covers = _with_shares(log, _with_starts(log, steps), covers)
+    exact = _rates_cover_steps(rows, covers)
     whole = covers in {"recent", "interval"} and log.format.clock_of_epoch and _has_means_of_epochs(rows)
-    rates = _by_rates(rows, known, "interval" if whole else covers) if _rates_cover_steps(rows, covers) else iter(())
+    # A rate that leaves out what passes between two steps gives no time of them, one of unknown steps only its own.
+    paces = [pace for pace in RATES if exact or not (pace.sizes or log.format.rate_of_passes)]
+    by_rates = partial(_by_rates, rows, known, "interval" if whole else covers)
+    rates, counted = by_rates(paces), by_rates(COUNTED if exact else ())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log), log.format.clock_of_epoch))
-    candidates = (*clocks, *rates) if covers in CLOCK_FIRST else (*rates, *clocks)
-    found = (times for times in candidates if times)
+    clock_first = covers in CLOCK_FIRST or not exact
+    candidates = (*clocks, *rates, *counted) if clock_first else (*rates, *clocks, *counted)
+    found = filter(None, candidates)
     first = next(found, None)
     if (whole or covers == "window") and first is not None and first.rounding > COARSE_CLOCK:
         return min((first, *found), key=lambda times: times.rounding)
     return first
 
 
-def missing_sizes(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
-    """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help."""
-    printed = [rate for rate in RATES if steps[rate[0]].is_not_null().any()]
-    if not printed or not _rates_cover_steps(_with_starts(log, steps), covers):
+def why_no_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
+    """Which sizes of the run a printed rate needs to give the times of ``steps``; None where none would help.
+
+    Or that the rate of a training counts steps of earlier processes, and no line prints how many.
+    """
+    printed = [pace for pace in RATES if steps[pace.column].is_not_null().any()]
+    rows, covers = _with_shares(log, _with_starts(log, steps), covers)
+    if not printed or not _rates_cover_steps(rows, covers):
         return None
-    rate, sizes, of_one = printed[0]
-    needed = (*(["world_size"] if of_one else []), *sizes)
-    names = [name for name in needed if _size(name, steps, known).is_null().all()]
-    return warning("rate_lacks_sizes", rate=rate, names=names, flags=[flag_of(n) for n in names]) if names else None
+    # The number of devices comes first, the work of a step after it.
+    needed = sorted(printed[0].sizes, key=lambda name: -printed[0].sizes[name])
+    if names := [name for name in needed if _size(name, steps, known).is_null().all()]:
+        return warning("rate_lacks_sizes", rate=printed[0].column, names=names, flags=[flag_of(n) for n in names])
+    if covers == "run" and rows[OF_STEPS].is_not_null().any() and rows["share"].is_null().all():
+        return warning("rate_of_resumed_run", rate=OF_STEPS, first=steps["step"].min())
+    return None
 
 
-def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> pl.DataFrame:
-    """``rows`` with the ``share`` of the steps of a rate that its time covers; the rate of a run unrounded."""
-    if covers != "run":
-        return rows.with_columns(share=pl.lit(1.0))
-    exact = unrounded_rate(rows[OF_RUN], resolution(rows[OF_RUN]), rows["train_steps"], rows["training_seconds"])
-    return rows.with_columns(share_of_process(rows, log.records.get("events")), exact)
+def _with_shares(log: ParsedLog, rows: pl.DataFrame, covers: Covers | None) -> tuple[pl.DataFrame, Covers | None]:
+    """``rows`` with the ``share`` of the steps of a rate that its time covers; the rate of a run unrounded.
+
+    Where no line prints that of the run, the pace next to the rows is a mean of recent steps, and so ``covers``.
+    """
+    of_run = rows["training_seconds"].is_not_null()
+    if covers != "run" or not of_run.any():
+        return rows.with_columns(share=pl.lit(1.0)), "recent" if covers == "run" else covers
+    rows = rows.with_columns(pl.when(of_run).then(OF_STEPS))
+    exact = _unrounded_rate(rows[OF_STEPS], resolution(rows[OF_STEPS]), rows["train_steps"], rows["training_seconds"])
+    return rows.with_columns(_share_of_process(rows, log.records.get("events")), exact), covers
 
 
-def unknown_share(log: ParsedLog, steps: pl.DataFrame, covers: Covers | None) -> Note | None:
-    """A warning where the rate of a training counts steps of earlier processes, and no line prints how many."""
-    if covers != "run" or steps[OF_RUN].is_null().all():
-        return None
-    share = _with_shares(log, _with_starts(log, steps), covers)["share"]
-    first: Any = steps["step"].min()
-    return warning("rate_of_resumed_run", rate=OF_RUN, first=first) if share.is_null().all() else None
+def _share_of_process(rows: pl.DataFrame, events: pl.DataFrame | None) -> pl.Series:
+    """The share of the planned steps that the process of each row did, in the order of ``rows``.
+
+    Null where the process went on from an unknown step, and where the rate is that of a later process.
+    """
+    starts = rows.partition_by("start", maintain_order=True)
+    begun = [_begun_after(start, before, events) for before, start in zip([None, *starts], starts, strict=False)]
+    shares: list[float | None] = []
+    for n, (start, first) in enumerate(zip(starts, begun, strict=True)):
+        # The process after it in the file went on from it: then the rate is of that one.
+        resumed = n + 1 < len(starts) and begun[n + 1] != 0 and starts[n + 1]["source"][0] == start["source"][0]
+        planned: Any = start["train_steps"].max() or start["step"].max()
+        counted = first is not None and first < planned and not resumed
+        shares += [(planned - first) / planned if counted else None] * len(start)
+    return pl.Series("share", shares, pl.Float64)
+
+
+def _begun_after(start: pl.DataFrame, before: pl.DataFrame | None, events: pl.DataFrame | None) -> int | None:
+    """The step after which a process began: 0, or that of the checkpoint; None where no line prints it."""
+    line, source = start["line_number"].min(), start["source"][0]
+    if events is not None:
+        loads = events.filter((pl.col("kind") == "checkpoint loaded") & (pl.col("source") == source))
+        own = loads.filter(pl.col("line_number") < line).drop_nulls("step")
+        if before is not None and before["source"][0] == source:
+            own = own.filter(pl.col("line_number") > before["line_number"].max())
+        if len(own):
+            return int(own["step"][-1])
+    steps = start["step"].unique().sort()
+    between = steps.diff().median()
+    return None if isinstance(between, float) and steps[0] > AHEAD * between else 0
+
+
+def _unrounded_rate(printed: pl.Series, unit: float, planned: pl.Series, seconds: pl.Series) -> pl.Series:
+    """The ``printed`` steps per second by the planned steps and the time of the training, where these agree with it.
+
+    A slow step has a rate of one digit, such as 0.1. ``unit``: that of its last decimal. ``seconds``: of the training.
+    """
+    exact = planned.cast(pl.Float64) / seconds
+    agrees = ((exact - printed).abs() <= unit / 2).fill_null(value=False)
+    return exact.zip_with(agrees, printed).alias(printed.name)
 
 
 def _with_starts(log: ParsedLog, steps: pl.DataFrame) -> pl.DataFrame:
@@ -138,32 +183,33 @@ def _rates_cover_steps(rows: pl.DataFrame, covers: Covers | None) -> bool:
     return covers in {"interval", *CLOCK_FIRST}
 
 
-def _by_rates(rows: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Iterator[FoundTimes]:
-    """By each printed rate; a pause between two steps is spread over the steps of a moving mean, or of a whole run."""
-    code = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run"}.get(covers or "", "time_by_rate")
-    for column, sizes, of_one in RATES:
-        if rows[column].is_null().all() or (covers == "run" and column != OF_RUN):
+def _by_rates(
+    rows: pl.DataFrame, known: KnownRun, covers: Covers | None, paces: Iterable[Pace]
+) -> Iterator[FoundTimes]:
+    """By each rate of ``paces``; a pause between two steps is spread over those of a moving mean, or of a whole run."""
+    codes = {"recent": "time_by_recent_rate", "run": "time_by_rate_of_run", "start": "time_by_rate_since_start"}
+    code = codes.get(covers or "", "time_by_rate" if _rates_cover_steps(rows, covers) else "time_by_lone_rate")
+    for pace in paces:
+        column, rate = pace.column, pl.col(pace.column)
+        if rows[column].is_null().all() or (covers == "run" and column != OF_STEPS):
             continue
         work = pl.lit(1.0)
-        for size in sizes:
-            work *= _size(size, rows, known)
-        if of_one:
-            work /= _size("world_size", rows, known)
+        for size, power in pace.sizes.items():
+            work = work / _size(size, rows, known) if power > 0 else work * _size(size, rows, known)
         unit = resolution(rows[column])
-        rate = pl.col(column)
-        time = 1000 * rate if column == "logged_seconds_per_step" else 1000 * work / (rate * pl.col("share"))
+        time = 1000 * rate if pace.time else 1000 * work / (rate * pl.col("share"))
         times = rows.select(pl.when(rate > 0).then(time).alias(TIME))
         if times[TIME].is_null().all():
             continue
         times = times.with_columns((pl.col(TIME) * unit / 2 / rows[column]).alias(RESOLUTION))
-        times = _with_fast_steps(times, rows) if column == "logged_seconds_per_step" else times
+        times = _with_fast_steps(times, rows) if pace.time else times
         share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
         yield FoundTimes(times, info(code, rate=column, share=share), by_clock=covers in SPREAD)
 
 
 def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """``times`` by seconds per step, and by the steps per second that a bar prints of steps below 1 s."""
-    rate = rows[OF_RUN]
+    rate = rows[OF_STEPS]
     time = pl.when(rate > 0).then(1000 / rate)
     return times.select(pl.coalesce(TIME, time), pl.coalesce(RESOLUTION, time * resolution(rate) / 2 / rate))
 
@@ -171,21 +217,18 @@ def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 def _size(name: str, rows: pl.DataFrame, known: KnownRun) -> pl.Series:
     """A size of the run for each row: the line's own, else that of the start; null where it is unknown."""
     later = pl.DataFrame(
-        [(c.source, c.line_number, _float(c.context.get(name)), True) for c in known.changes],
+        [(c.source, c.line_number, c.context.get(name), True) for c in known.changes],
         {"source": pl.String, "begin": pl.Int64, "later": pl.Float64, "changed": pl.Boolean},
         orient="row",
+        strict=False,
     )
     joined = rows.select("source", "line_number").join_asof(
         later.sort("begin"), left_on="line_number", right_on="begin", by="source", check_sortedness=False
     )
-    first = pl.lit(_float(known.context.get(name)), pl.Float64)
+    first = pl.lit(known.context.get(name), pl.Float64)
     of_start = joined.select(pl.when(pl.col("changed").is_null()).then(first).otherwise("later")).to_series()
     given = name in known.context.given
     return of_start if given or name not in rows.columns else rows[name].cast(pl.Float64).fill_null(of_start)
-
-
-def _float(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
@@ -196,9 +239,9 @@ def _by_stamps(rows: pl.DataFrame) -> FoundTimes | None:
 
 def _has_means_of_epochs(rows: pl.DataFrame) -> bool:
     """Whether each row is the full bar of an epoch with the mean pace of all its steps: its clock agrees."""
-    n, per_step, per_second = (pl.col(name) for name in ("step_in_epoch", *(rate for rate, *_ in RATES[:2])))
+    n, per_step, per_second = (pl.col(name) for name in ("step_in_epoch", *(pace.column for pace in RATES[:2])))
     took = n * pl.coalesce(per_step, 1 / per_second)
-    rounding = [resolution(rows[rate]) / 2 / pl.col(rate) for rate, *_ in RATES[:2]]
+    rounding = [resolution(rows[pace.column]) / 2 / pl.col(pace.column) for pace in RATES[:2]]
     # A bar prints the whole seconds that have passed, so that up to one more may have.
     agrees = (took - pl.col("runtime_seconds") - 0.5).abs() <= 0.5 + took * pl.coalesce(rounding)
     return rows.select(((n == pl.col("steps_per_epoch")) & agrees).fill_null(value=False).all()).item() is True

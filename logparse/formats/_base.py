@@ -45,7 +45,8 @@ TEBI = 2**40 / 1e12
 
 
 # The pace that tqdm prints after the ``<`` of its clock, a moving mean: ``00:19, 19.50s/it``.
-BAR_RATE = r"(?:[\d:]+, *(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s))?"
+PACE = r"(?:[\d:]+, *(?:(?P<logged_seconds_per_step>[0-9.]+)s/it|(?P<logged_steps_per_second>[0-9.]+)it/s))"
+BAR_RATE = f"{PACE}?"
 
 # What a printed rate is the mean of: the last step alone, the steps since the line before, all since the start, or the
 # last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``;

@@ -6,6 +6,7 @@ epochs and the banner give the step. ``train_runtime`` counts from the start.
 """
 
 from logparse.formats._base import (
+    BAR_RATE,
     NUMBER,
     Choice,
     Companion,
@@ -30,7 +31,7 @@ from logparse.formats._peft import PEFT_CHOICES, PEFT_NAMES, PEFT_SENTENCES
 from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCES, algorithm_choices
 
 # The first bar of a line; what a library maps or loads has none of a remaining time.
-BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<"
+BAR = r"^[^|{]*?\d+%\|[^|]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) \[(?P<runtime_seconds>[\d:]+)<" + BAR_RATE
 _TOTAL = "Total train batch size"
 
 FORMAT = LogFormat(
@@ -82,6 +83,13 @@ FORMAT = LogFormat(
     ignored_patterns=(r"[^/]+/.*", r"\w+_MB", r"\w*(?:loss|reward|accuracy|token_acc)\w*"),
     required=("step", "loss"),
     companions=(
+        Companion(
+            "'train_steps_per_second': ",
+            # It comes before the pace of a bar, which is of the last steps alone. 0 is a rate that was not counted.
+            r"(?:'train_runtime': '?(?P<training_seconds>[\d.]+)'?, [^{}]*?)?"
+            r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)",
+            belongs_to="all",
+        ),
         Companion("%|", BAR, belongs_to="behind"),
         Companion("Num examples = ", r"Num examples = (?P<epoch_samples>[\d,]+)", belongs_to="banner"),
         Companion(_TOTAL, r"Total train batch size .*\) = (?P<global_batch_size>[\d,]+)", belongs_to="banner"),
@@ -93,14 +101,9 @@ FORMAT = LogFormat(
         ),
         Companion("'train_loss': ", r"'train_loss': .*'epoch': '?(?P<epochs>\d+)(?:\.0+)?'?\}", belongs_to="all"),
         Companion(
-            "'train_steps_per_second': ",
-            # 0 is a rate that was not counted.
-            r"(?:'train_runtime': '?(?P<training_seconds>[\d.]+)'?, [^{}]*?)?"
-            r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)",
-            belongs_to="all",
-        ),
-        Companion(
-            "Total batch size (", r"Total batch size \([\d x]+\) = (?P<global_batch_size>[\d,]+)", belongs_to="banner"
+            "Total batch size ",
+            r"Total batch size (?:\([\d x]+\) )?= (?P<global_batch_size>[\d,]+)",
+            belongs_to="banner",
         ),
         SKIPPED_UPDATES,
         Companion("| Total steps = ", r"\| Total steps = (?P<train_steps>[\d,]+)", belongs_to="banner"),
@@ -188,6 +191,7 @@ FORMAT = LogFormat(
                 "learning_rate": 4.9e-05,
                 "epochs_done": 0.4,
                 "runtime_seconds": 42.0,
+                "logged_seconds_per_step": 2.1,
                 "skipped_iterations": 1,
             },
         ),
@@ -229,6 +233,7 @@ FORMAT = LogFormat(
                 "epoch_samples": 1000,
                 "global_batch_size": 16,
                 "runtime_seconds": 5.0,
+                "logged_seconds_per_step": 5.1,
             },
         ),
         Sample(

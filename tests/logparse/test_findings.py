@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, asdict
 
 import pytest
 
-from logparse.context.derivations import DERIVATIONS, derive
+from logparse.context.relations import DERIVATIONS, derive
 from logparse.context.run_context import Fact
 from logparse.findings import Note, Origin, flag, info, warning
 

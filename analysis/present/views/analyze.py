@@ -28,7 +28,10 @@ from logparse.language import tr
 LEAST_SHARE = 0.0005
 
 # Notes that give the origin of step times that no line prints.
-TIME_ORIGINS = ("time_by_rate", "time_by_recent_rate", "time_by_rate_of_run", "time_by_stamps", "time_by_runtime")
+TIME_ORIGINS = (
+    *(f"time_by_{rate}" for rate in ("rate", "recent_rate", "rate_of_run", "rate_since_start", "lone_rate")),
+    *("time_by_stamps", "time_by_runtime"),
+)
 
 SHOWN_FACTS = (
     "world_size",

@@ -13,9 +13,9 @@ from helpers import ROOT
 from analysis.present.words import JOINED, describe_origin, evidence_text, fill, say, word, words
 from analysis.present.words.forms import FORMS
 from analysis.run import exclusion_reasons as reasons
-from logparse.context.derivations import DERIVATIONS
 from logparse.context.dialects import Framework
-from logparse.context.sizes_of_rates import BATCH_OF_CONSUMED, BATCH_OF_RATE, BATCH_OF_RUN, DEVICES_OF_RATES
+from logparse.context.printed_sizes import BATCH_OF_CONSUMED, BATCH_OF_RATE, BATCH_OF_RUN, CODES, LENGTH_OF_CONSUMED
+from logparse.context.relations import DERIVATIONS
 from logparse.findings import Note, Origin, OriginKind, flag, info, warning
 from logparse.language import LANGUAGES, speaking
 
@@ -399,7 +399,13 @@ def test_no_note_has_words_in_vain():
 
 @each_language
 def test_every_rule_of_derivation_has_words(language):
-    rules = {rule.code for rule in DERIVATIONS} | {BATCH_OF_RATE, BATCH_OF_RUN, BATCH_OF_CONSUMED, DEVICES_OF_RATES}
+    rules = {rule.code for rule in DERIVATIONS} | {
+        BATCH_OF_RATE,
+        BATCH_OF_RUN,
+        BATCH_OF_CONSUMED,
+        LENGTH_OF_CONSUMED,
+        *CODES.values(),
+    }
     assert set(words(language)["derivations"]) == rules
 
 

@@ -6,8 +6,7 @@ from runs import WORLD
 
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
-from logparse.context.given import Given
-from logparse.context.run_context import Fact
+from logparse.context.run_context import Fact, Given
 from logparse.findings import flag
 
 LENGTH = Given(layers=({"seq_length": Fact(4096, flag("--seq-length"))},))

@@ -8,8 +8,7 @@ from runs import BEGIN, WORLD
 
 from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.options import RunOptions
-from logparse.context.given import Given
-from logparse.context.run_context import Fact
+from logparse.context.run_context import Fact, Given
 from logparse.errors import NoStepLineError
 from logparse.findings import Origin
 

@@ -25,9 +25,10 @@ def test_a_summary_gives_the_rates_of_the_whole_run(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text("".join(STEP.format(n=n) for n in range(1, 9)) + SUMMARY)
     run = analyze_logs([str(log)], RunOptions())
-    # A rate of 0 was not counted; tokens per second may be of one process.
+    # A rate of 0 was not counted; tokens per second may be of one process. The pace of the bar is of the rows.
     assert {name: asdict(rate) for name, rate in run.printed.items()} == {
-        "samples_per_second": {"unit": "samples/s", "median": 15.25, "n": 1, "covers": "whole run"}
+        "seconds_per_step": {"unit": "s/step", "median": 1.0, "n": 8, "covers": "all rows"},
+        "samples_per_second": {"unit": "samples/s", "median": 15.25, "n": 1, "covers": "whole run"},
     }
 
 

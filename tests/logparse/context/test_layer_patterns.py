@@ -5,7 +5,7 @@ from helpers import arguments_dump, megatron_line
 
 from analysis.run.load import load
 from analysis.run.options import RunOptions
-from logparse.context.derivations import derive
+from logparse.context.relations import derive
 from logparse.context.run_context import Fact
 from logparse.findings import Origin
 

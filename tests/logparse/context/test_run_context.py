@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from analysis.present.words import say
-from logparse.context.derivations import DERIVATIONS
+from logparse.context.relations import DERIVATIONS, broken_identities, derive
 from logparse.context.run_context import Fact, RunContext, build_context, read_value
 from logparse.errors import UsageError
 from logparse.findings import Note, Origin, flag, info, warning
@@ -14,6 +14,7 @@ from logparse.schema import QUANTITY, SETTING_COLUMNS
 MEGATRON = find_format("megatron")
 MINDFORMERS = find_format("mindformers")
 
+CHUNKS = "virtual_pipeline_model_parallel_size"
 # Where what the user gives is from, strongest first.
 GIVEN = (FLAG, MODEL, CONFIG) = (flag("--flag"), Origin("model", rule="m"), Origin("config", "c.toml"))
 LAYOUT = {"arguments:tensor_model_parallel_size": 2, "arguments:pipeline_model_parallel_size": 4}
@@ -561,3 +562,26 @@ def test_possible_shape_is_not_told(sizes):
 def test_layers_without_bound_are_counted_at_once():
     known = context(arguments(num_experts=8, num_layers=10**15, moe_layer_freq=2, first_k_dense_replace=3))
     assert known.get("num_moe_layers") == (10**15 - 4) // 2
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "expected"),
+    [
+        ({"global_batch_size": 64, "micro_batch_size": 2, "num_microbatches": 8}, "data_parallel_size", 4),
+        ({"global_batch_size": 60, "micro_batch_size": 2, "num_microbatches": 8}, "data_parallel_size", None),
+        (
+            {"num_layers": 24, "pipeline_model_parallel_size": 4, "pipeline_stages": 8},
+            "virtual_pipeline_model_parallel_size",
+            2,
+        ),
+    ],
+)
+def test_a_product_gives_its_unknown_factor_if_it_is_whole(values, name, expected):
+    facts = derive({quantity: Fact(value, flag("--x")) for quantity, value in values.items()})
+    assert (facts[name].value if name in facts else None) == expected
+
+
+def test_nodes_that_contradict_the_number_of_devices_are_noted():
+    values = {"world_size": 8, "num_nodes": 2, "devices_per_node": 8}
+    facts = {quantity: Fact(value, Origin("log", line=n)) for n, (quantity, value) in enumerate(values.items())}
+    assert [note.code for note in broken_identities(facts, ())] == ["product_wrong"]

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from logparse.context.relations import TIME
 from logparse.context.run_context import Fact, RunContext, SettingsChange
-from logparse.context.step_times import RESOLUTION, TIME, KnownRun, find_times, missing_sizes, resolution
+from logparse.context.step_times import RESOLUTION, KnownRun, find_times, resolution, why_no_times
 from logparse.decode.read_run import Coverage, ParsedLog
 from logparse.findings import Origin
 from logparse.formats import find_format
@@ -166,7 +167,7 @@ def test_a_rate_of_tokens_tells_a_step_where_flags_say_what_it_holds() -> None:
 
 def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
     read = log(step=[1, 2], **{RATE: [100.0, 110.0]})
-    note = missing_sizes(read, read.steps, KnownRun(known(world_size=8)), "step")
+    note = why_no_times(read, read.steps, KnownRun(known(world_size=8)), "step")
     assert note is not None
     assert (note.code, note.level, note.fields["flags"]) == (
         "rate_lacks_sizes",
@@ -174,8 +175,8 @@ def test_a_printed_rate_names_the_sizes_that_would_give_a_time() -> None:
         ["--global-batch-size", "--seq-length"],
     )
     every_size = known(world_size=8, global_batch_size=16, seq_length=4096)
-    assert missing_sizes(read, read.steps, KnownRun(every_size), "step") is None
-    assert missing_sizes(read, read.steps, KnownRun(RunContext()), "start") is None
+    assert why_no_times(read, read.steps, KnownRun(every_size), "step") is None
+    assert why_no_times(read, read.steps, KnownRun(RunContext()), "start") is None
 
 
 def epochs(form: str, at: list[tuple[int, int, float]], length: int = 60, **columns: list[Any]) -> ParsedLog:
@@ -252,3 +253,38 @@ def test_the_rate_of_a_training_is_that_of_its_steps_over_its_time(seconds: floa
     columns = {"logged_steps_per_second": [0.1, 0.1], "training_seconds": [seconds] * 2, "train_steps": [181, 181]}
     read = log("hf-trainer", step=[90, 180], **columns)
     assert times(read, covers="run") == [pytest.approx(ms, rel=1e-3)] * 2
+
+
+@pytest.mark.parametrize(
+    ("form", "columns", "covers", "code", "expected"),
+    [
+        ("ms-swift", {"logged_steps_per_second": [0.004878]}, "start", "time_by_rate_since_start", 205_002),
+        # The bar next to it, where no line prints the rate of the run.
+        ("hf-trainer", {"logged_steps_per_second": [1.89]}, "run", "time_by_recent_rate", 529.1),
+        ("fairseq", {"logged_steps_per_second": [0.5]}, None, "time_by_lone_rate", 2000),
+        # The work of a rate of unknown steps is unknown; a rate of the passes leaves out what lies between them.
+        ("fairseq", {"logged_samples_per_second": [32.0]}, None, None, None),
+        ("deepspeed", {"logged_steps_per_second": [0.5]}, None, None, None),
+    ],
+)
+def test_a_printed_rate_is_a_rate(
+    form: str, columns: dict[str, Any], covers: Any, code: str | None, expected: float | None
+) -> None:
+    read = log(form, step=[2], **columns)
+    found = find_times(read, read.steps, KnownRun(known(global_batch_size=64)), covers)
+    assert (found and found.origin.code) == code
+    assert (found and found.times[TIME][0]) == (expected and pytest.approx(expected, rel=1e-3))
+
+
+def test_the_clock_goes_before_tokens_that_lines_count() -> None:
+    counted = {RATE: [880.86, 2049.3, 2022.64], "timestamp": stamped(0, 4.018, 8.089)}
+    read = log("internevo", step=[1, 2, 3], **counted)
+    assert times(read, covers="step", world_size=16, tokens_per_step=131_072) == [
+        None,
+        pytest.approx(4018),
+        pytest.approx(4071),
+    ]
+    bare = log("internevo", step=[1, 2, 3], **{RATE: counted[RATE]})
+    assert times(bare, covers="step", world_size=16, tokens_per_step=131_072) == pytest.approx(
+        [9300, 3997, 4050], rel=1e-3
+    )

@@ -1,7 +1,7 @@
-"""What follows from known facts of a run, by named rules, and which products do not match.
+"""The table of relations: what follows from known facts of a run, and which facts contradict each other.
 
-Comes in: facts by quantity. Goes out: more facts, each with its rule as origin. Nothing is guessed: a rule that does
-not apply gives nothing.
+A row is a product of sizes, a pace that a printed column gives, or a rule of the shape. Nothing is guessed: a row that
+does not apply gives nothing.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from logparse.context.device_meshes import DIMENSIONS, LAST_PROCESS, MESH, mesh_size
@@ -47,21 +48,43 @@ class Derivation:
     rule: Rule
 
 
-def _whole(dividend: int, divisor: int) -> int | None:
-    return dividend // divisor if divisor > 0 and dividend % divisor == 0 else None
+WORLD, BATCH, LENGTH, TOKENS = "world_size", "global_batch_size", "seq_length", "tokens_per_step"
+_TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
+_CP, _MICRO, _PASSES = "context_parallel_size", "micro_batch_size", "num_microbatches"
+_CHUNKS, _MLP = "virtual_pipeline_model_parallel_size", "ffn_hidden_size"
+_SHARED, _GQA, _HEADS = "moe_shared_expert_intermediate_size", "group_query_attention", "num_attention_heads"
 
 
-def _ratio(whole: int, part: float) -> int | None:
+@dataclass(frozen=True)
+class Product:
+    """``whole`` is the product of ``parts``. ``codes`` name the rule for each quantity that follows from the others.
+
+    Context parallelism is 1 in a framework that does not print it. ``checked``: a product that does not match is noted.
+    """
+
+    whole: str
+    parts: tuple[str, ...]
+    codes: Mapping[str, str]
+    checked: bool = False
+
+    @property
+    def rules(self) -> Iterator[Derivation]:
+        """A rule for each quantity that follows."""
+        for quantity, code in self.codes.items():
+            needs = [name for name in (self.whole, *self.parts) if name not in (quantity, _CP)]
+            yield Derivation(quantity, tuple(needs), code, partial(self._solve, quantity))
+
+    def _solve(self, quantity: str, q: Mapping[str, Any]) -> int | None:
+        product = math.prod(q.get(name) or 1 for name in self.parts if name != quantity)
+        return product or None if quantity == self.whole else _quotient(q[self.whole], product)
+
+
+def _quotient(whole: int, part: float) -> int | None:
     return round(whole / part) if part > 0 and (whole / part).is_integer() else None
 
 
 def _rounded_up(value: int, multiple: int) -> int | None:
     return -(-value // multiple) * multiple if multiple > 0 else None
-
-
-def _cp(q: Mapping[str, Any]) -> int:
-    """Context parallelism is 1 in a framework that does not print it."""
-    return q.get("context_parallel_size") or 1
 
 
 def _llama_width(q: Mapping[str, Any]) -> int | None:
@@ -70,111 +93,82 @@ def _llama_width(q: Mapping[str, Any]) -> int | None:
     return _rounded_up(int(q.get("ffn_dim_multiplier", 1) * width), q["ffn_multiple_of"])
 
 
-_TP, _PP, _DP = "tensor_model_parallel_size", "pipeline_model_parallel_size", "data_parallel_size"
+PRODUCTS = (
+    Product(BATCH, ("batch_size_per_device", _PASSES, WORLD), {WORLD: "world_size_of_batches"}),
+    Product(
+        WORLD,
+        (_DP, _TP, _PP, _CP),
+        {WORLD: "world_size_of_parallel_sizes", _DP: "data_parallel_size_of_world_size"},
+        checked=True,
+    ),
+    Product(TOKENS, (BATCH, LENGTH), {LENGTH: "seq_length_of_tokens", BATCH: "global_batch_of_tokens"}),
+    Product(WORLD, ("num_nodes", "devices_per_node"), {WORLD: "world_size_of_nodes"}, checked=True),
+    Product(
+        BATCH,
+        (_MICRO, _PASSES, _DP),
+        {
+            BATCH: "global_batch_of_microbatches",
+            _PASSES: "num_microbatches_of_global_batch",
+            _DP: "data_parallel_size_of_batches",
+        },
+        checked=True,
+    ),
+    Product(BATCH, ("batch_size_per_model_replica", _DP), {BATCH: "global_batch_of_batch_size"}),
+    Product(_MLP, ("hidden_size", "ffn_of_hidden_size"), {_MLP: "mlp_width_of_hidden_size"}),
+    Product("hidden_size", ("kv_channels", _HEADS), {"kv_channels": "kv_channels_of_hidden_size"}),
+    Product(_SHARED, ("num_shared_experts", "moe_ffn_hidden_size"), {_SHARED: "width_of_shared_experts"}),
+    Product("num_layers", (_PP, "num_layers_per_virtual_pipeline_stage", _CHUNKS), {_CHUNKS: "chunks_of_layers"}),
+    Product("pipeline_stages", (_PP, _CHUNKS), {_CHUNKS: "chunks_of_stages"}),
+)
 
 
-# Which layers of a hybrid model the letters of its pattern are.
-HYBRID = {
-    "num_attention_layers": "*",
-    "num_mamba_layers": "M",
-    "num_linear_attention_layers": "G",
-    "num_mlp_layers": "-",
-    "num_moe_layers": "E",
-}
+@dataclass(frozen=True)
+class Pace:
+    """Steps per second by the number of a printed ``column``, or by its inverse where it is a ``time``.
+
+    ``factor`` makes seconds of it. The pace is the number times the product of ``sizes`` to their powers: that of all
+    devices has 1 for their number, the work of a step -1.
+    """
+
+    column: str
+    sizes: Mapping[str, int]
+    time: bool = False
+    factor: float = 1.0
+
+
+_OF_TOKENS, _OF_SAMPLES = {BATCH: -1, LENGTH: -1}, {BATCH: -1}
+TIME, OF_STEPS = "elapsed_time_per_iteration_ms", "logged_steps_per_second"
+# The kind of settings that are rates of a whole run; their names are columns of steps.
+SUMMARY = "summary"
+# Where a line prints two of them, one size follows; where it prints no time, the time does. Those of steps come first.
+PACES = (
+    Pace(TIME, {}, time=True, factor=1e-3),
+    Pace("logged_seconds_per_step", {}, time=True),
+    Pace(OF_STEPS, {}),
+    *(
+        Pace(f"logged_{of}_per_second{each}", {**work, **devices})
+        for of, works in (("tokens", (_OF_TOKENS, {TOKENS: -1})), ("samples", (_OF_SAMPLES,)))
+        for each, devices in (("_per_device", {WORLD: 1}), ("", {}))
+        for work in works
+    ),
+)
 
 DERIVATIONS = (
     *(
-        Derivation(name, ("hybrid_layer_pattern",), "layers_of_hybrid_pattern", hybrid_layers(symbol))
-        for name, symbol in HYBRID.items()
-    ),
-    *(
-        Derivation(name, ("hybrid_attention_ratio", "num_layers"), "layers_of_hybrid_ratios", hybrid_layers(symbol))
-        for name, symbol in HYBRID.items()
+        Derivation(f"num_{kind}_layers", needs, f"layers_of_hybrid_{of}", hybrid_layers(letter))
+        # The letters of the layers of a hybrid model in its pattern.
+        for kind, letter in zip(("attention", "mamba", "linear_attention", "mlp", "moe"), "*MG-E", strict=True)
+        for of, needs in (("pattern", ("hybrid_layer_pattern",)), ("ratios", ("hybrid_attention_ratio", "num_layers")))
     ),
     *(
         Derivation(name, (printed,), "sizes_of_mesh", mesh_size(name))
         for printed in (MESH, LAST_PROCESS)
         for name in ("world_size", *DIMENSIONS)
     ),
-    Derivation(
-        "world_size",
-        (_DP, _TP, _PP),
-        "world_size_of_parallel_sizes",
-        lambda q: q[_DP] * q[_TP] * q[_PP] * _cp(q),
-    ),
-    Derivation(
-        "world_size",
-        ("global_batch_size", "batch_size_per_device", "num_microbatches"),
-        "world_size_of_batches",
-        lambda q: _ratio(q["global_batch_size"], q["batch_size_per_device"] * q["num_microbatches"]),
-    ),
-    Derivation(
-        "seq_length",
-        ("tokens_per_step", "global_batch_size"),
-        "seq_length_of_tokens",
-        lambda q: _ratio(q["tokens_per_step"], q["global_batch_size"]),
-    ),
-    Derivation(
-        "global_batch_size",
-        ("tokens_per_step", "seq_length"),
-        "global_batch_of_tokens",
-        lambda q: _ratio(q["tokens_per_step"], q["seq_length"]),
-    ),
-    Derivation(
-        "world_size",
-        ("num_nodes", "devices_per_node"),
-        "world_size_of_nodes",
-        lambda q: q["num_nodes"] * q["devices_per_node"],
-    ),
-    Derivation(
-        _PP,
-        ("world_size", _TP, "batch_size_per_model_replica"),
-        "no_pipeline_in_megatron_v1",
-        lambda _: 1,
-    ),
-    Derivation(
-        _DP,
-        ("world_size", _TP, _PP),
-        "data_parallel_size_of_world_size",
-        lambda q: _whole(q["world_size"], q[_TP] * q[_PP] * _cp(q)),
-    ),
-    Derivation(
-        "global_batch_size",
-        ("micro_batch_size", "num_microbatches", _DP),
-        "global_batch_of_microbatches",
-        lambda q: q["micro_batch_size"] * q["num_microbatches"] * q[_DP],
-    ),
-    Derivation(
-        "global_batch_size",
-        ("batch_size_per_model_replica", _DP),
-        "global_batch_of_batch_size",
-        lambda q: q["batch_size_per_model_replica"] * q[_DP],
-    ),
-    Derivation(
-        "num_microbatches",
-        ("global_batch_size", "micro_batch_size", _DP),
-        "num_microbatches_of_global_batch",
-        lambda q: _whole(q["global_batch_size"], q["micro_batch_size"] * q[_DP]),
-    ),
-    Derivation("ffn_hidden_size", ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
-    Derivation(
-        "ffn_hidden_size",
-        ("hidden_size", "ffn_of_hidden_size"),
-        "mlp_width_of_hidden_size",
-        lambda q: q["hidden_size"] * q["ffn_of_hidden_size"],
-    ),
-    Derivation(
-        "kv_channels",
-        ("hidden_size", "num_attention_heads"),
-        "kv_channels_of_hidden_size",
-        lambda q: _whole(q["hidden_size"], q["num_attention_heads"]),
-    ),
-    Derivation(
-        "num_query_groups",
-        ("group_query_attention", "num_attention_heads"),
-        "query_groups_of_heads",
-        lambda q: None if q["group_query_attention"] else q["num_attention_heads"],
-    ),
+    Derivation(_PP, (WORLD, _TP, "batch_size_per_model_replica"), "no_pipeline_in_megatron_v1", lambda _: 1),
+    *(rule for product in PRODUCTS for rule in product.rules),
+    Derivation(_MLP, ("hidden_size", "ffn_multiple_of"), "mlp_width_of_llama", _llama_width),
+    Derivation("num_query_groups", (_GQA, _HEADS), "query_groups_of_heads", lambda q: None if q[_GQA] else q[_HEADS]),
     Derivation(
         "padded_vocab_size",
         ("vocab_size", _TP, "make_vocab_size_divisible_by"),
@@ -182,18 +176,7 @@ DERIVATIONS = (
         lambda q: _rounded_up(q["vocab_size"], q["make_vocab_size_divisible_by"] * q[_TP]),
     ),
     Derivation("padded_vocab_size", ("vocab_size",), "padded_vocab_as_vocab", lambda q: q["vocab_size"]),
-    Derivation(
-        "moe_ffn_hidden_size",
-        ("num_experts", "ffn_hidden_size"),
-        "expert_width_of_mlp",
-        lambda q: q["ffn_hidden_size"],
-    ),
-    Derivation(
-        "moe_shared_expert_intermediate_size",
-        ("num_shared_experts", "moe_ffn_hidden_size"),
-        "width_of_shared_experts",
-        lambda q: q["num_shared_experts"] * q["moe_ffn_hidden_size"] or None,
-    ),
+    Derivation("moe_ffn_hidden_size", ("num_experts", _MLP), "expert_width_of_mlp", lambda q: q[_MLP]),
     Derivation("num_moe_layers", ("num_experts", "num_layers", "moe_layer_freq"), "moe_layers_of_pattern", moe_layers),
     Derivation(
         "num_moe_layers",
@@ -209,18 +192,6 @@ DERIVATIONS = (
     ),
     Derivation("sliding_window", ("window_size",), "window_of_tuple", number_of_window),
     Derivation("num_window_layers", ("window_size", "num_layers"), "window_layers_of_pattern", window_layers),
-    Derivation(
-        "virtual_pipeline_model_parallel_size",
-        ("num_layers", _PP, "num_layers_per_virtual_pipeline_stage"),
-        "chunks_of_layers",
-        lambda q: _whole(q["num_layers"], q[_PP] * q["num_layers_per_virtual_pipeline_stage"]),
-    ),
-    Derivation(
-        "virtual_pipeline_model_parallel_size",
-        ("pipeline_stages", _PP),
-        "chunks_of_stages",
-        lambda q: _whole(q["pipeline_stages"], q[_PP]),
-    ),
     Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
     Derivation("lora", ("adapter_parameters",), "lora_of_adapters", lambda _: True),
 )
@@ -228,29 +199,19 @@ DERIVATIONS = (
 
 def derive(facts: Mapping[str, Fact]) -> dict[str, Fact]:
     """Apply the rules until none adds anything."""
-    known = dict(facts)
-    growing = True
-    while growing:
-        growing = False
-        for d in DERIVATIONS:
-            if d.quantity in known or any(n not in known for n in d.needs):
-                continue
-            value = d.rule({n: f.value for n, f in known.items()})
+    known, before = dict(facts), -1
+    while len(known) > before:
+        before = len(known)
+        for d in (d for d in DERIVATIONS if d.quantity not in known and all(name in known for name in d.needs)):
+            value = d.rule({name: fact.value for name, fact in known.items()})
             if value is not None:
                 known[d.quantity] = Fact(value, Origin("derived", rule=d.code))
-                growing = True
     return known
 
 
 def is_derived(fact: Fact) -> bool:
     """Whether a rule gave ``fact``."""
     return fact.origin.kind == "derived"
-
-
-PRODUCTS = (
-    ("world_size", (_DP, _TP, _PP, "context_parallel_size")),
-    ("global_batch_size", ("micro_batch_size", "num_microbatches", _DP)),
-)
 
 
 @dataclass(frozen=True)
@@ -278,15 +239,15 @@ _LATENT = "multi_latent_attention"
 LIMITS = (
     Limit("num_moe_layers", "num_layers", MORE, operator.gt),
     Limit("moe_router_topk", "num_experts", MORE, operator.gt),
-    Limit("num_query_groups", "num_attention_heads", MORE, operator.gt, unless=(_LATENT,)),
+    Limit("num_query_groups", _HEADS, MORE, operator.gt, unless=(_LATENT,)),
     Limit(
-        "num_attention_heads",
+        _HEADS,
         "num_query_groups",
         NO_MULTIPLE,
         lambda heads, groups: groups < heads and _does_not_divide(heads, groups),
         unless=(_LATENT,),
     ),
-    Limit("hidden_size", "num_attention_heads", NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
+    Limit("hidden_size", _HEADS, NO_MULTIPLE, _does_not_divide, unless=("kv_channels", _LATENT)),
 )
 
 
@@ -299,7 +260,9 @@ def broken_identities(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterat
 def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
     for limit in LIMITS:
         names = (limit.first, limit.second)
-        if not _applies(limit, facts) or not limit.broken(facts[limit.first].value, facts[limit.second].value):
+        if any(n not in facts for n in names) or any(n in facts and facts[n].value for n in limit.unless):
+            continue
+        if not limit.broken(*(facts[n].value for n in names)):
             continue
         if all(n in given for n in names):
             first, second = (f"{n} {facts[n].value} ({facts[n].origin})" for n in names)
@@ -308,19 +271,17 @@ def _broken_limits(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[
         yield warning(limit.code, first=_known(facts, limit.first), second=_known(facts, limit.second))
 
 
-def _applies(limit: Limit, facts: Mapping[str, Fact]) -> bool:
-    excepted = any(n in facts and facts[n].value for n in limit.unless)
-    return limit.first in facts and limit.second in facts and not excepted
-
-
 def _known(facts: Mapping[str, Fact], name: str) -> Note:
     return info("known_quantity", name=name, value=facts[name].value, origin=facts[name].origin)
 
 
 def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterator[Note]:
-    for whole, parts, missing in _known_products(facts):
-        product = math.prod(facts[n].value for n in parts)
-        if _comes_out(facts[whole].value, product, missing):
+    growing = {BATCH} if "rampup_batch_size" in facts else set()
+    for whole, names in ((p.whole, p.parts) for p in PRODUCTS if p.checked and p.whole in {*facts} - growing):
+        parts = [name for name in names if name in facts]
+        missing = bool(set(names) - {*parts, _CP})
+        product = math.prod(facts[name].value for name in parts)
+        if not parts or _comes_out(facts[whole].value, product, missing):
             continue
         code = "product_no_multiple" if missing else "product_wrong"
         note = warning(code, whole=_known(facts, whole), product=product, parts=[_known(facts, n) for n in parts])
@@ -328,15 +289,6 @@ def _broken_products(facts: Mapping[str, Fact], given: Sequence[str]) -> Iterato
         if whole in given and all(n in given or facts[n].value == 1 for n in parts):
             raise _contradiction(note)
         yield note
-
-
-def _known_products(facts: Mapping[str, Fact]) -> Iterator[tuple[str, list[str], bool]]:
-    """Each known quantity of PRODUCTS, its known parts, and whether others are missing."""
-    for whole, names in PRODUCTS:
-        parts = [n for n in names if n in facts]
-        grows = whole == "global_batch_size" and "rampup_batch_size" in facts
-        if whole in facts and parts and not grows:
-            yield whole, parts, bool(set(names) - {*parts, "context_parallel_size"})
 
 
 def _comes_out(whole: int, product: int, missing: bool) -> bool:
@@ -349,12 +301,9 @@ def _contradiction(note: Note) -> UsageError:
     problem = msg("{whole} is not {product} = {sides}")
     if note.code == "product_no_multiple":
         problem = msg("{whole} is not a multiple of {product} = {sides}")
-    whole, *parts = (_side(known) for known in (note.fields["whole"], *note.fields["parts"]))
+    sides = (note.fields["whole"], *note.fields["parts"])
+    whole, *parts = ("{name} {value} ({origin})".format(**side.fields) for side in sides)
     return UsageError(
         tr(problem, whole=whole, product=note.fields["product"], sides=" x ".join(parts)),
         remedy=tr("give values whose product matches, or remove one of them"),
     )
-
-
-def _side(known: Note) -> str:
-    return "{name} {value} ({origin})".format(**known.fields)
