@@ -183,7 +183,7 @@ def analyze(
         strict: Raise for a torn step line, an unreadable value or an impossible result.
         all_files: Read every file to its end.
         jobs: Parts of the logs to read at once; by default one for each core.
-        require: Targets such as "mfu>=0.45"; see ``analysis.run.target_verdicts.judge``.
+        require: Targets such as "mfu>=0.45"; see ``analysis.run.checks.target_verdicts.judge``.
         quantities: What the log does not print, such as ``world_size=8``; see ``logparse.schema.QUANTITIES``.
 
     Returns:

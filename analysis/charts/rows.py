@@ -11,7 +11,7 @@ from collections.abc import Callable
 import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
-from analysis.run.exclusion_reasons import COPY
+from analysis.run.rows.exclusion_reasons import COPY
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass
 
@@ -45,7 +45,7 @@ class Rows:
 def chart_rows(steps: pl.DataFrame, name_of: NameOf = str, most: int = MOST_POINTS) -> pl.DataFrame:
     """The rows to draw; ``rows`` counts the log's rows in one of them, ``..._low`` and ``..._high`` are their span.
 
-    ``why`` a row does not count is in the words of ``name_of``, by the codes of ``analysis.run.exclusion_reasons``.
+    ``why`` a row does not count is in the words of ``name_of``, by the codes of ``exclusion_reasons``.
     """
     placed = place_rows(steps.filter(pl.col("excluded_reason").ne_missing(COPY)), name_of)
     runs = placed.partition_by("run", maintain_order=True)

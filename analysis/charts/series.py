@@ -14,7 +14,7 @@ from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluati
 from analysis.charts.scale import fit, top_of, wide
 from analysis.charts.unchecked import layered, unchecked
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.run.exclusion_reasons import COPY
+from analysis.run.rows.exclusion_reasons import COPY
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from analysis.charts.axes import legend_columns
 from analysis.charts.look import PARTS
 from analysis.charts.rows import NameOf
 from analysis.charts.unchecked import layered, unchecked
-from analysis.run.pause_times import BETWEEN
-from analysis.run.time_breakdown import USEFUL
+from analysis.run.clock.pause_times import BETWEEN
+from analysis.run.useful.time_breakdown import USEFUL
 from logparse.language import tr
 
 if TYPE_CHECKING:

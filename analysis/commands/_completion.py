@@ -166,7 +166,7 @@ def metrics() -> Iterator[str]:
 @_begins
 def required() -> Iterator[str]:
     """Figures that can be required."""
-    from analysis.run.targets import figures
+    from analysis.run.checks.targets import figures
 
     return iter(figures())
 

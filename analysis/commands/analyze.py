@@ -26,9 +26,9 @@ from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
 from analysis.result_folder import ResultFolder
+from analysis.run.checks.target_verdicts import exit_code, judge
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.run.target_verdicts import exit_code, judge
 from logparse.errors import InputError, LogparseError, UsageError, without_each
 from logparse.findings import info
 from logparse.inputs.run_discovery import named_runs

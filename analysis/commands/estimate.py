@@ -25,7 +25,7 @@ from analysis.project.choose_options import choose_device, options_of
 from analysis.project.given_facts import gather
 from analysis.project.project_file import find_project_settings
 from analysis.result_folder import ResultFolder
-from analysis.run.planned_job import estimate_planned
+from analysis.run.checks.planned_job import estimate_planned
 from logparse.language import msg, tr
 
 

@@ -26,7 +26,7 @@ from analysis.present.views.analyze_json import document_of_many
 from analysis.present.views.requirements import missed_requirements
 from analysis.present.views.runs import compose_runs
 from analysis.result_folder import ResultFolder
-from analysis.run.target_verdicts import exit_code
+from analysis.run.checks.target_verdicts import exit_code
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 

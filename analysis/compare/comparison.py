@@ -20,7 +20,7 @@ from analysis.compare.verdict import WRONG, Finding, Verdict, doubt, judge, lose
 from analysis.compare.work_difference import Less, compared_work, explain, learns_less
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.metrics import FINAL_LOSS, FROM_RUNS, JUDGED, Metric
-from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import Noise, noise_floor
 from analysis.stats.outlier_runs import Outlier
 from logparse.errors import InputError, UsageError

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
 
 # Losses of single batches vary; so many are averaged.
 LAST = 10

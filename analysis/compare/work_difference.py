@@ -16,7 +16,7 @@ import regex
 from analysis.compare.comparability import fill_implied
 from analysis.compare.verdict import CLOSE, Finding
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import LEVEL
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace

@@ -17,7 +17,7 @@ import polars as pl
 from analysis.flops import Recomputation, all_formulas, real_model_formula
 from analysis.history.records import RUN_COLUMNS, STORE_VERSION
 from analysis.model.shape import ModelShape
-from analysis.run.recomputation import read_recomputation
+from analysis.run.rates.throughput import read_recomputation
 from logparse.context.derivations import Fact
 from logparse.context.recomputed_layers import recomputed_layers
 from logparse.context.run_context import RunContext

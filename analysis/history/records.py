@@ -18,11 +18,10 @@ import polars as pl
 from analysis.history.kept_endings import keep_ending
 from analysis.history.release_names import is_cut
 from analysis.metrics import OF_ROWS, RATES
-from analysis.run.device_hours import device_hours
-from analysis.run.exclusion_reasons import OF_THE_RUN
 from analysis.run.result import Analysis
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
 from analysis.run.summary import finite_median, largest_memory, last_finite, quantile_of_steps, share_of_steps
-from analysis.run.useful_time import longest_stall
+from analysis.run.useful.useful_time import longest_stall
 from logparse.context.run_context import RunContext
 from logparse.context.sizes_of_rates import SUMMARY
 from logparse.failures.ending import Ending
@@ -235,7 +234,7 @@ def make_record(analysis: Analysis, context: RunContext, decoded: Decoded, ident
         "ending_state": identity.ending.state if identity.ending else None,
         "ending_family": identity.ending.family if identity.ending else None,
         "ending": keep_ending(identity.ending),
-        "device_hours": device_hours(analysis),
+        "device_hours": analysis.device_hours,
         "step_time_p95_ms": quantile_of_steps(steps, 0.95),
         "longest_stall_ms": stall_ms,
         "longest_stall_step": stall_step,

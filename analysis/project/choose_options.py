@@ -11,9 +11,9 @@ from analysis.flops import default_formula, find_formula
 from analysis.hardware.devices import find_device
 from analysis.project.given_facts import gather
 from analysis.project.project_file import ProjectSettings
+from analysis.run.checks.targets import gather_requirements
 from analysis.run.options import RunOptions
-from analysis.run.targets import gather_requirements
-from analysis.run.warm_up import WarmUpRule
+from analysis.run.rows.warm_up import WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import Fact
 from logparse.errors import UsageError

@@ -9,7 +9,7 @@ from analysis.present.words import word
 from analysis.present.words.forms import of_peak
 from analysis.published.match import Against
 from analysis.report.numbers import NONE, difference, lasted, number, percent
-from analysis.run.memory_comparison import Planned
+from analysis.run.checks.memory_comparison import Planned
 from analysis.run.run import Run
 from logparse.language import tr
 

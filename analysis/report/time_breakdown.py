@@ -14,9 +14,9 @@ from analysis.present.parts import Cell, Table
 from analysis.present.words import fill, word
 from analysis.present.words.forms import second
 from analysis.report.numbers import NONE, lasted, number, percent
+from analysis.run.clock.step_time_patterns import explain_stalls
+from analysis.run.rates.baseline_step_time import stalled
 from analysis.run.run import Run
-from analysis.run.stalls import stalled
-from analysis.run.step_time_patterns import explain_stalls
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
 

@@ -13,11 +13,11 @@ import polars as pl
 from analysis.flops import Ignorable, real_model_formula
 from analysis.hardware.devices import BY_HAND, DevicePeak, faster_types, is_cpu
 from analysis.model.parameters import count_parameters
-from analysis.run.batch_sizes import describe_several_batches
-from analysis.run.frame_filters import known
+from analysis.run.rates.batch_sizes import describe_several_batches
+from analysis.run.rates.throughput import Computation
 from analysis.run.result import Analysis
-from analysis.run.throughput import Computation
-from analysis.run.useful_time import printed_skips
+from analysis.run.rows.frame_filters import known
+from analysis.run.useful.useful_time import printed_skips
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 from logparse.schema import flag_of

@@ -6,8 +6,8 @@ from analysis.flops import Formula, default_formula
 from analysis.hardware.devices import DevicePeak, known_name
 from analysis.hardware.peak import resolve_peak
 from analysis.published.rows import Baseline, published
-from analysis.run.targets import Requirement
-from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
+from analysis.run.checks.targets import Requirement
+from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.given import Given
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, Origin, warning

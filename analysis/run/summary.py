@@ -11,8 +11,8 @@ from typing import Any, cast
 import polars as pl
 
 from analysis.metrics import OF_ROWS
-from analysis.run.baseline_step_time import middle
-from analysis.run.exclusion_reasons import OF_THE_RUN, STALL
+from analysis.run.rates.baseline_step_time import middle
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN, STALL
 from analysis.tables import SUMMARY_COLUMNS
 
 # The column with the time of a row.

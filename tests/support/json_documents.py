@@ -49,14 +49,13 @@ from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
 from analysis.published.rows import Baseline, Check
-from analysis.run.device_mfu import DeviceMfu
-from analysis.run.goodput import Reliability, Stretch
-from analysis.run.overheads import Overhead
-from analysis.run.plan_comparison import GapPart
-from analysis.run.printed_rates import PREFIX, LoggedRate
-from analysis.run.remaining_time import Left
-from analysis.run.self_checks import CheckResult
-from analysis.run.target_verdicts import Outcome as TargetOutcome
+from analysis.run.checks.expectations import GapPart
+from analysis.run.checks.self_checks import CheckResult
+from analysis.run.checks.target_verdicts import Outcome as TargetOutcome
+from analysis.run.rates.printed_rates import PREFIX, DeviceMfu, LoggedRate
+from analysis.run.useful.goodput import Reliability, Stretch
+from analysis.run.useful.overheads import Overhead
+from analysis.run.useful.remaining_time import Left
 from analysis.stats.noise import Noise
 from analysis.stats.prediction import Night
 from analysis.tables import BADPUT_COLUMNS, RANK_COLUMNS, RATE_COLUMNS, TIME_BREAKDOWN_COLUMNS

@@ -18,9 +18,9 @@ from analysis.present.views.ranks import slowest_ranks
 from analysis.present.views.rates import rates_table
 from analysis.present.views.warnings import note_sentence, sentences_by_row
 from analysis.present.words import describe_origin, evidence_text, framework_text, say, word
-from analysis.run.exclusion_reasons import COPY
+from analysis.run.rates.throughput import Computation
+from analysis.run.rows.exclusion_reasons import COPY
 from analysis.run.run import Run
-from analysis.run.throughput import Computation
 from logparse.findings import Note
 from logparse.language import tr
 

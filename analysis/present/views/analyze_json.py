@@ -16,11 +16,11 @@ from analysis.present.views.ending import ending_document, hours_document
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word
-from analysis.run.goodput import Reliability, Stretch
-from analysis.run.overheads import Overhead
+from analysis.run.checks.self_checks import CheckResult
 from analysis.run.result import Analysis
 from analysis.run.run import Run
-from analysis.run.self_checks import CheckResult
+from analysis.run.useful.goodput import Reliability, Stretch
+from analysis.run.useful.overheads import Overhead
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from analysis.batch.run_table import hours_by_ending
 from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
 from analysis.present.words.forms import ranges, span
-from analysis.run.device_hours import hours_by_ending
 from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import NOVEL, FailureLine

@@ -14,9 +14,8 @@ from analysis.present.parts import Sentence, Sentences
 from analysis.present.words import sentences_of, word
 from analysis.present.words.forms import NO_SHARE, of_peak
 from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
-from analysis.run.expectations import Expectations
-from analysis.run.memory_comparison import Planned
-from analysis.run.plan_comparison import Plan
+from analysis.run.checks.expectations import Expectations, Plan
+from analysis.run.checks.memory_comparison import Planned
 from analysis.run.run import Run
 from logparse.findings import Note, info
 from logparse.language import speaking, tr

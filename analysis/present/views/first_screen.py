@@ -22,12 +22,12 @@ from analysis.present.views.warnings import own_warnings, printed_flops, ranked_
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of, span
 from analysis.published.match import Against
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
-from analysis.run.printed_rates import PREFIX
+from analysis.run.checks.self_checks import broken_by
+from analysis.run.rates.baseline_step_time import stalled
+from analysis.run.rates.printed_rates import PREFIX
+from analysis.run.rows.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
 from analysis.run.run import Run
-from analysis.run.self_checks import broken_by
-from analysis.run.stalls import stalled
-from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
+from analysis.run.useful.useful_time import LostUpdates, count_lost_updates, skips_left_out
 from logparse.formats._base import TEBI
 from logparse.language import msg, tr
 

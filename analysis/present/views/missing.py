@@ -16,10 +16,10 @@ from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.throughput import throughput_of_all
 from analysis.present.words import word
+from analysis.run.checks.self_checks import RATES, is_withheld
+from analysis.run.load import contradicted
 from analysis.run.notes import FAST_FOR_CPU
-from analysis.run.other_model import contradicted
 from analysis.run.run import Run
-from analysis.run.self_checks import RATES, is_withheld
 from logparse.findings import Note
 from logparse.language import msg, tr
 from logparse.schema import QUANTITY, flag_of

@@ -9,8 +9,8 @@ from analysis.present.findings_json import note_document
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.words import sentences_of, word
+from analysis.run.checks.target_verdicts import Judgement, judge
 from analysis.run.run import Run
-from analysis.run.target_verdicts import Judgement, judge
 from logparse.language import speaking, tr
 
 if TYPE_CHECKING:

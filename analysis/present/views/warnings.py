@@ -11,8 +11,8 @@ from analysis.present.parts import Sentence
 from analysis.present.places import places_of
 from analysis.present.views.printed_rates import TFLOPS, TOKENS
 from analysis.present.words import clause, say, short_cause
+from analysis.run.checks.self_checks import broken_by
 from analysis.run.run import Run
-from analysis.run.self_checks import broken_by
 from logparse.findings import Note
 from logparse.language import msg, tr
 

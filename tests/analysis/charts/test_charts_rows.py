@@ -9,7 +9,7 @@ from test_charts import steps
 from analysis.charts import AXES, axes_of, chart_rows, loss_chart, run_charts
 from analysis.charts.rows import EXCLUDED_PART, MOST_POINTS, SPANNED, _buckets
 from analysis.charts.run import MOST_DRAWN
-from analysis.run.exclusion_reasons import COPY
+from analysis.run.rows.exclusion_reasons import COPY
 
 
 def spread(count: int) -> pl.DataFrame:

@@ -37,11 +37,11 @@ from analysis.report.several import incomparable
 from analysis.report.thresholds import level_of
 from analysis.report.time_breakdown import time_breakdown_bar
 from analysis.report.worked_formula import write_out
-from analysis.run.interruptions import Pauses
-from analysis.run.pause_times import BETWEEN
+from analysis.run.checks.targets import parse_requirement
+from analysis.run.clock.interruptions import Pauses
+from analysis.run.clock.pause_times import BETWEEN
+from analysis.run.clock.step_time_patterns import explain_stalls
 from analysis.run.run import Run
-from analysis.run.step_time_patterns import explain_stalls
-from analysis.run.targets import parse_requirement
 from logparse import __version__
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Origin, info, warning

@@ -6,11 +6,11 @@ from helpers import megatron_line, of_code
 from runs import WORLD, analyze_text, as_computed, events, no_starts, parts_of, rows
 
 from analysis.present.words import say
-from analysis.run.batch_sizes import describe_batches, mean_batch
-from analysis.run.exclusion_reasons import BATCH_CHANGES, WARM_UP
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import select_rows
-from analysis.run.time_breakdown import USEFUL
+from analysis.run.rates.batch_sizes import describe_batches, mean_batch
+from analysis.run.rows.exclusion_reasons import BATCH_CHANGES, WARM_UP
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.rows.row_selection import select_rows
+from analysis.run.useful.time_breakdown import USEFUL
 from logparse.findings import warning
 
 

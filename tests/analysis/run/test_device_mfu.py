@@ -7,9 +7,9 @@ import pytest
 from analysis.present.views.analyze_json import document
 from analysis.present.views.first_screen import rows
 from analysis.run.build import analyze_logs
+from analysis.run.checks.target_verdicts import judge
+from analysis.run.checks.targets import parse_requirement
 from analysis.run.options import RunOptions
-from analysis.run.target_verdicts import judge
-from analysis.run.targets import parse_requirement
 
 HEAD = "[rank0]:[titan] 2026-01-02 10:00:00,000 - root - "
 NAMED = HEAD + "INFO - CUDA capacity: {device} with 31.36GiB memory"

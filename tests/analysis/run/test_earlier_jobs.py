@@ -5,8 +5,8 @@ import pytest
 from helpers import megatron_line, run_logparse
 from runs import analyze_text, parts_of, rows, stamped_log
 
-from analysis.run.earlier_jobs import mark_other_jobs
-from analysis.run.exclusion_reasons import OTHER_JOB
+from analysis.run.rows.exclusion_reasons import OTHER_JOB
+from analysis.run.rows.restarts import mark_other_jobs
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import polars as pl
 
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
-from analysis.run.printed_rates import printed_rates
+from analysis.run.rates.printed_rates import printed_rates
 
 STEP = (
     "{{'loss': '2.5', 'grad_norm': '1.5', 'learning_rate': '5e-05', 'epoch': '0.{n}'}}\n"

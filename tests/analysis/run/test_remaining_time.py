@@ -10,7 +10,7 @@ from runs import BEGIN
 from analysis.present.words import sentences_of
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
-from analysis.run.warm_up import WarmUpRule
+from analysis.run.rows.warm_up import WarmUpRule
 
 
 def left_of(path, *parts, **how):

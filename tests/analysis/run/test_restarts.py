@@ -7,9 +7,9 @@ import pytest
 from helpers import megatron_line
 from runs import BEGIN, analyze_text, as_computed, events, no_starts, rows
 
-from analysis.run.exclusion_reasons import COPY, WARM_UP
-from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.row_selection import select_rows
+from analysis.run.rows.exclusion_reasons import COPY, WARM_UP
+from analysis.run.rows.restarts import list_segments, number_starts, trace_starts
+from analysis.run.rows.row_selection import select_rows
 
 
 def trace(
