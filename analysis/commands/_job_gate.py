@@ -13,7 +13,7 @@ from analysis.commands._webhook import WebhookForm, post
 from analysis.compare.verdict import Verdict
 from analysis.history.open_history import Report, open_history
 from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
-from analysis.nightly.gate_jobs import JobVerdict
+from analysis.nightly.job_verdict import JobVerdict
 from analysis.nightly.past_nights import Nights
 from analysis.nightly.policy import FAILING, NEW, Policy
 from analysis.present.views.backtest import compose_backtest

@@ -6,8 +6,6 @@ Comes in: runs of a job, or of all jobs. Goes out: the series that another one f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -15,29 +13,11 @@ from analysis.compare.comparability import Field, check_fields
 from analysis.nightly.job_runs import MOST_IDLE_DAYS, in_time
 from analysis.nightly.trend import split_series
 from analysis.stats.prediction import FEWEST
-from logparse.light_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from analysis.nightly.gate_jobs import JobVerdict
 
 # A series that ended earlier is no longer looked at.
 MOST_ENDED_DAYS = 90
 # A series of no named job that differs in more fields is another job.
 MOST_FIELDS = 3
-
-
-@dataclass(frozen=True)
-class EndedSeries:
-    """``job`` is the verdict on the last run of the series; in the ``fields`` the series that follows it differs."""
-
-    job: JobVerdict
-    fields: tuple[Field, ...] = ()
-
-    @property
-    def when(self) -> datetime:
-        """When its last run began."""
-        last: datetime = self.job.newest["when"]
-        return last
 
 
 def find_predecessor(runs: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame | None:

@@ -16,7 +16,9 @@ from analysis.history.conditions import CLOCK
 from analysis.history.events import Event, standing
 from analysis.history.selection import Evidence, select_evidence
 from analysis.history.store import History
-from analysis.nightly.gate_jobs import HistoryOfJobs, JobVerdict, judge_jobs
+from analysis.nightly.gate_jobs import judge_jobs
+from analysis.nightly.job_facts import HistoryOfJobs
+from analysis.nightly.job_verdict import JobVerdict
 from analysis.nightly.policy import Policy
 from logparse.errors import UsageError
 from logparse.language import tr

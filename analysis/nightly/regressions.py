@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from analysis.history.events import Acceptance
-from analysis.nightly.ended_series import EndedSeries
-from analysis.nightly.gate_jobs import JobVerdict, is_known
+from analysis.nightly.job_facts import is_known
+from analysis.nightly.job_verdict import EndedSeries, JobVerdict
 from logparse.light_dataclass import dataclass, replace
 
 RegressionState = Literal["open", "accepted", "expired", "ended"]

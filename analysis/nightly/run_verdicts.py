@@ -17,7 +17,7 @@ from analysis.compare.verdict import Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
-from analysis.nightly.gate_jobs import is_known
+from analysis.nightly.job_facts import is_known
 from analysis.nightly.job_runs import FAILED, block_of, in_time, name_jobs, unnamed, without_failed
 from analysis.nightly.metric_verdict import verdict_on, watch_metric
 from analysis.nightly.policy import JobRule, Policy

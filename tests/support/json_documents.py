@@ -44,7 +44,7 @@ from analysis.history.records import HEAVY, RUN_COLUMNS
 from analysis.identify.candidates import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
-from analysis.nightly.gate_jobs import News
+from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint

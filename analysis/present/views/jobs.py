@@ -9,8 +9,9 @@ from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
-from analysis.nightly.gate_jobs import NEWS, AcceptedChange, JobVerdict, verdict_of
+from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
+from analysis.nightly.job_verdict import NEWS, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled

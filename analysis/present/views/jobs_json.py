@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.compare.independent_records import LeftOut
-from analysis.nightly.ended_series import EndedSeries
 from analysis.nightly.exclusions import Hidden
-from analysis.nightly.gate_jobs import AcceptedChange, JobVerdict, verdict_of
+from analysis.nightly.job_facts import AcceptedChange
+from analysis.nightly.job_verdict import EndedSeries, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.ending import ending_document

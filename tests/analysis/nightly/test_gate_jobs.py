@@ -17,7 +17,8 @@ from analysis.history.folder import Folder
 from analysis.history.records import run_frame
 from analysis.history.store import History
 from analysis.nightly.exports import junit
-from analysis.nightly.gate_jobs import HistoryOfJobs, judge_jobs
+from analysis.nightly.gate_jobs import judge_jobs
+from analysis.nightly.job_facts import HistoryOfJobs
 from analysis.nightly.policy import read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.markdown import markdown
