@@ -23,8 +23,7 @@ from analysis.history.selection import select_evidence, select_runs
 from analysis.history.store import History
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.outputs import write_parquet, write_whole
-from analysis.present.views.history import compacted, compose_runs, removed
-from analysis.present.views.history_json import document, event_documents, run_documents
+from analysis.present.views.history import compacted, compose_runs, document, event_documents, removed, run_documents
 from analysis.project.project_file import history_place, project_policy
 from analysis.spreadsheet import without_formulas
 from logparse.errors import UsageError

@@ -24,8 +24,7 @@ from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
 from analysis.present.views.remarks import remarks
-from analysis.present.views.trend import compose_trend, left_out, shown
-from analysis.present.views.trend_json import document
+from analysis.present.views.trend import compose_trend, document, left_out, shown
 from analysis.project.project_file import history_place
 from analysis.result_folder import ResultFolder
 from logparse.findings import Note, info

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.batch.run_table import hours_by_ending
-from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
@@ -262,11 +261,6 @@ def _hours(group: Mapping[str, Any]) -> str:
     return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")
 
 
-def hours_document(runs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Device-hours and number of ``runs`` by state and family of their ending."""
-    return hours_by_ending(runs).to_dicts()
-
-
 def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
     """The answer of ``logparse diagnose``; ``with_files`` names the file of each line."""
     text = headline(ending)
@@ -444,8 +438,3 @@ def _place(line: FailureLine, several: bool) -> str:
     if several:
         return tr("{file}, line {line}", file=PurePath(line.source).name, line=line.line)
     return tr("line {line}", line=line.line)
-
-
-def ending_document(ending: Ending | None) -> dict[str, Any] | None:
-    """The object ``ending``, the same in every language; None for one of several runs whose lines mix."""
-    return None if ending is None else plain(asdict(ending))

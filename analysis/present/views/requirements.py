@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.present.findings_json import note_document
+from analysis.present.documents import note_document, pick
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.words import sentences_of, word
@@ -72,16 +72,16 @@ def requirement_documents(run: Run) -> list[dict[str, Any]]:
 
 def _document(judgement: Judgement) -> dict[str, Any]:
     asked = judgement.requirement
-    return {
-        "require": asked.text,
-        "figure": asked.figure.name,
-        "comparison": asked.comparison,
-        "limit": asked.limit,
-        "value": judgement.value,
-        "outcome": judgement.outcome,
-        "sentence": sentence(judgement),
-        "findings": [note_document(note) for note in judgement.findings],
-    }
+    return pick(
+        judgement,
+        "require figure comparison limit value outcome sentence findings",
+        require=asked.text,
+        figure=asked.figure.name,
+        comparison=asked.comparison,
+        limit=asked.limit,
+        sentence=sentence(judgement),
+        findings=[note_document(note) for note in judgement.findings],
+    )
 
 
 def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:

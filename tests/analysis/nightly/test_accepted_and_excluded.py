@@ -12,8 +12,7 @@ from analysis.nightly.exports import junit
 from analysis.nightly.policy import read_policy
 from analysis.present.markdown import markdown
 from analysis.present.parts import Table
-from analysis.present.views.jobs import compose_jobs, judged_jobs
-from analysis.present.views.jobs_json import document
+from analysis.present.views.jobs import compose_jobs, document, judged_jobs
 from logparse.errors import UsageError
 
 

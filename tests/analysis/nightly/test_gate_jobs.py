@@ -23,7 +23,7 @@ from analysis.nightly.policy import read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.markdown import markdown
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal
-from analysis.present.views.jobs_json import document as jobs_document
+from analysis.present.views.jobs import document as jobs_document
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

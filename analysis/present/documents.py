@@ -1,11 +1,14 @@
-"""Findings in JSON: codes and fields for programs, and what they say in English, whatever the language in use."""
+"""JSON from what was computed. The names of its keys are kept: users script against them. Adding is free.
+
+Findings are codes and fields for programs, and what they say in English, whatever the language in use.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime, timedelta
+from dataclasses import asdict, fields, is_dataclass
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from analysis.present.words import describe_origin, say
@@ -15,6 +18,11 @@ from logparse.schema import is_dated
 
 if TYPE_CHECKING:
     from logparse.context.run_context import Fact
+
+
+def pick(thing: object, names: str, **values: Any) -> dict[str, Any]:
+    """An object with the keys ``names``, in this order: of ``values``, else the attribute of ``thing`` of that name."""
+    return {name: plain(values[name] if name in values else getattr(thing, name)) for name in names.split()}
 
 
 def note_document(note: Note) -> dict[str, Any]:
@@ -35,7 +43,7 @@ def origin_text(origin: Origin) -> str:
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON has it: findings as objects, times as text; null for no number or no year."""
+    """``value`` as JSON has it: findings and dataclasses as objects, times as text; null for no number or no year."""
     # A finding may list many thousand steps.
     if isinstance(value, (str, int)):
         return value
@@ -43,12 +51,16 @@ def plain(value: Any) -> Any:
         return {"code": value.code, "fields": plain(value.fields)}
     if isinstance(value, Origin):
         return asdict(value)
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, Sequence):
         return [plain(part) for part in value]
     if isinstance(value, datetime):
         return value.isoformat() if is_dated(value) else None
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
     return None if isinstance(value, float) and not math.isfinite(value) else value
