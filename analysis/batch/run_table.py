@@ -12,9 +12,9 @@ from typing import Any
 import polars as pl
 
 from analysis.batch.peers import with_outliers
-from analysis.conditions import Condition
 from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
+from analysis.run.checks.limits import Condition
 from analysis.run.run import Run
 from analysis.run.summary import largest_memory, last_finite
 from analysis.run.title import device_without_peak

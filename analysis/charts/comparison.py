@@ -12,7 +12,7 @@ from analysis.charts.plot import Rule, Series
 from analysis.charts.rows import SERIES
 from analysis.charts.series import draw_series
 from analysis.compare.comparison import Comparison, Side
-from analysis.tables import STEP_COLUMNS, UNITS
+from analysis.run.tables import STEP_COLUMNS, UNITS
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass, replace
 

@@ -20,12 +20,12 @@ from analysis.commands._output_folder import DrawingOptions, has_overlay, write_
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
-from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
+from analysis.files.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
+from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
 from analysis.published.rows import Baseline, find_baseline, published, read_baselines
-from analysis.result_folder import ResultFolder
 from analysis.run.checks.target_verdicts import exit_code, judge
 from analysis.run.options import RunOptions
 from analysis.run.run import Run

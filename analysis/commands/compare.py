@@ -21,10 +21,10 @@ from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
-from analysis.outputs import write_page
+from analysis.files.outputs import write_page
+from analysis.files.result_folder import ResultFolder
 from analysis.present.views.compare import compose_comparison
 from analysis.present.views.compare_json import document
-from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from logparse.findings import Note, info
 

@@ -15,16 +15,16 @@ from analysis.commands._input_files import input_files
 from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.estimate.layout_search import Fit
+from analysis.files.outputs import write_charts
+from analysis.files.result_folder import ResultFolder
 from analysis.flops import find_formula, real_model_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
-from analysis.outputs import write_charts
 from analysis.present.console import make_console
 from analysis.present.views.estimate import estimate_document, estimate_parts
 from analysis.project.choose_options import choose_device, options_of
 from analysis.project.given_facts import gather
 from analysis.project.project_file import find_project_settings
-from analysis.result_folder import ResultFolder
 from analysis.run.checks.planned_job import estimate_planned
 from logparse.language import msg, tr
 

@@ -29,13 +29,13 @@ from analysis.compare.gate_exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import Verdict, guards_of, insufficient
+from analysis.files.outputs import write_bytes
+from analysis.files.result_folder import ResultFolder
 from analysis.nightly.policy import FAILING
-from analysis.outputs import write_bytes
 from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.present.views.job_comparisons import summary, texts
 from analysis.present.views.side_news import has_wrong, sides_document
 from analysis.project.project_file import project_policy
-from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from analysis.stats.noise import FEWEST_RUNS
 from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of

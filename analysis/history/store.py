@@ -37,7 +37,7 @@ from analysis.history.records import RUN_COLUMNS, STORE_VERSION, RunRecord, conf
 from analysis.history.release_names import check_release, folder_name
 from analysis.history.storage import Storage
 from analysis.history.summary_files import FILE, no_rows, parquet_of, schema_of
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import msg, tr

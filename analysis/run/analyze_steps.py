@@ -42,10 +42,10 @@ from analysis.run.rows.row_selection import DEFAULT_RULES, RowRules, select_rows
 from analysis.run.rows.streams import describe_streams, find_streams
 from analysis.run.rows.unprinted_steps import describe_missing_lines, describe_missing_logs, unprinted_between
 from analysis.run.summary import summarize
+from analysis.run.tables import STEP_COLUMNS
 from analysis.run.useful.goodput import count_goodput
 from analysis.run.useful.time_breakdown import USEFUL, break_down_time
 from analysis.run.useful.useful_time import describe_nan_updates, describe_zero_losses, value_rows
-from analysis.tables import STEP_COLUMNS
 from logparse.context.run_context import RunContext
 from logparse.schema import conform
 

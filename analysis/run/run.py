@@ -128,7 +128,7 @@ class Run:
 
     @property
     def steps(self) -> pl.DataFrame:
-        """One row per step line, the columns of ``analysis.tables.STEP_COLUMNS``."""
+        """One row per step line, the columns of ``analysis.run.tables.STEP_COLUMNS``."""
         return self.analysis.steps
 
     @property

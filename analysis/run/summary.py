@@ -13,7 +13,7 @@ import polars as pl
 from analysis.metrics import OF_ROWS
 from analysis.run.rates.baseline_step_time import middle
 from analysis.run.rows.exclusion_reasons import OF_THE_RUN, STALL
-from analysis.tables import SUMMARY_COLUMNS
+from analysis.run.tables import SUMMARY_COLUMNS
 
 # The column with the time of a row.
 TIME = "step_time_ms"

@@ -26,7 +26,7 @@ from helpers import GOLDENS
 
 from analysis.present.documents import origin_text
 from analysis.present.words import evidence_text
-from analysis.tables import COMPUTED_COLUMNS
+from analysis.run.tables import COMPUTED_COLUMNS
 from logparse.context.run_context import Fact
 from logparse.formats import all_formats
 from logparse.schema import DECODED_COLUMNS, FLOAT, Column

@@ -53,12 +53,12 @@ from analysis.run.checks.expectations import GapPart
 from analysis.run.checks.self_checks import CheckResult
 from analysis.run.checks.target_verdicts import Outcome as TargetOutcome
 from analysis.run.rates.printed_rates import PREFIX, DeviceMfu, LoggedRate
+from analysis.run.tables import BADPUT_COLUMNS, RANK_COLUMNS, RATE_COLUMNS, TIME_BREAKDOWN_COLUMNS
 from analysis.run.useful.goodput import Reliability, Stretch
 from analysis.run.useful.overheads import Overhead
 from analysis.run.useful.remaining_time import Left
 from analysis.stats.noise import Noise
 from analysis.stats.prediction import Night
-from analysis.tables import BADPUT_COLUMNS, RANK_COLUMNS, RATE_COLUMNS, TIME_BREAKDOWN_COLUMNS
 from logparse.context.dialects import Framework
 from logparse.decode.read_run import Coverage
 from logparse.draft.check import KnownLabel, ReadLine, UnknownLabel, UnreadLine

@@ -16,7 +16,7 @@ from analysis.history.store import History
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
 from logparse.schema import conform
 
 FIGURES = {"lm loss": "{loss:.6E}"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from analysis.conditions import COMPARISONS, FORM
 from analysis.metrics import BY_COLUMN, HEALTH, METRICS, RATED, RATES, Metric
+from analysis.run.checks.limits import COMPARISONS, FORM
 from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from analysis.run.rows.duplicates import clocks_apart
-from analysis.tables import RANK_COLUMNS
+from analysis.run.tables import RANK_COLUMNS
 from logparse.findings import Note, info
 from logparse.inputs.ranks import missing_ranks, place_of
 from logparse.schema import conform

@@ -16,8 +16,8 @@ from analysis.run.rates.baseline_step_time import middle
 from analysis.run.rates.intervals import median_interval, ratio_interval
 from analysis.run.rows.exclusion_reasons import TIMED, has_untimed
 from analysis.run.rows.frame_filters import known, only, with_known
+from analysis.run.tables import RATE_COLUMNS
 from analysis.run.useful.useful_time import NOT_STEADY, PRICED_BY, again_steps, kept_steps, value_rows
-from analysis.tables import RATE_COLUMNS
 from logparse.schema import conform
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.

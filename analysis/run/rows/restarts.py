@@ -19,7 +19,7 @@ from analysis.run.rows.corrupt_rows import mark_damage
 from analysis.run.rows.duplicates import mark_copies
 from analysis.run.rows.exclusion_reasons import ROW_MS, TIMED, WARM_UP
 from analysis.run.rows.frame_filters import known, only, with_known
-from analysis.tables import SEGMENT_COLUMNS
+from analysis.run.tables import SEGMENT_COLUMNS
 from logparse.context.corrections import ended_by_start
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info

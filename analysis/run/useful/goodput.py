@@ -18,8 +18,8 @@ import polars as pl
 from analysis.run.clock.pause_times import time_first_rows
 from analysis.run.rows.exclusion_reasons import REPLAYED
 from analysis.run.rows.frame_filters import in_order, with_known
+from analysis.run.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from analysis.run.useful.useful_time import PRICED_BY, value_rows
-from analysis.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from logparse.light_dataclass import dataclass
 from logparse.schema import conform
 

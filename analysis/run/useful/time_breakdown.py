@@ -43,8 +43,8 @@ from analysis.run.rows.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.rows.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds, unprinted_within
+from analysis.run.tables import TIME_BREAKDOWN_COLUMNS
 from analysis.run.useful.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
-from analysis.tables import TIME_BREAKDOWN_COLUMNS
 from logparse.findings import Note, info
 
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.

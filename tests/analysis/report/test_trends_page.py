@@ -9,9 +9,9 @@ import regex
 from helpers import run_logparse
 from releases import fill
 
+from analysis.files.own_files import LIST, list_of
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow
-from analysis.own_files import LIST, list_of
 from analysis.report.small_chart import HEIGHT, small_chart
 from analysis.report.trend_page import trends_page
 

@@ -15,7 +15,7 @@ from analysis.run.notes import unknown
 from analysis.run.rates.batch_sizes import describe_several_batches
 from analysis.run.result import Analysis
 from analysis.run.rows.exclusion_reasons import NAN, WARM_UP
-from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
+from analysis.run.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Note, Origin, info, warning
 from logparse.schema import DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, conform

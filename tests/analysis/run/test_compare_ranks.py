@@ -9,7 +9,7 @@ from helpers import arguments_dump, megatron_line, of_code, run_logparse
 
 import logparse
 from analysis.run.ranks.rank_comparison import compare_ranks, rank_names
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
 from logparse.findings import info
 from logparse.schema import conform
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from analysis.run.rows import row_selection
 from analysis.run.rows.exclusion_reasons import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from analysis.run.rows.restarts import number_starts, trace_starts
-from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
+from analysis.run.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform
 
 STARTS = {"source": pl.String, "line_number": pl.Int64}

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from analysis.outputs import check_folder, prepare_folder, refused
-from analysis.own_files import (
+from analysis.files.outputs import check_folder, prepare_folder, refused
+from analysis.files.own_files import (
     LIST,
     LOCK,
     UNFINISHED,

@@ -9,8 +9,8 @@ from helpers import ROOT, run_logparse
 from polars.testing import assert_frame_equal
 from s3 import keys, put, s3
 
-from analysis.own_files import LIST
-from analysis.result_folder import ResultFolder
+from analysis.files.own_files import LIST
+from analysis.files.result_folder import ResultFolder
 from logparse.errors import InputError, UsageError
 from logparse.inputs.stores import open_store
 

@@ -15,11 +15,11 @@ import pytest
 from helpers import PROGRAM, ROOT, megatron_log, run_logparse, run_process, sweep_after
 from polars.testing import assert_frame_equal
 
+from analysis.files.own_files import LIST, LOCK, UNFINISHED, OwnFiles, list_of, read_list
+from analysis.files.result_folder import ResultFolder
 from analysis.history.folder import Folder
 from analysis.history.seal import DamagedError
 from analysis.history.store import History
-from analysis.own_files import LIST, LOCK, UNFINISHED, OwnFiles, list_of, read_list
-from analysis.result_folder import ResultFolder
 from analysis.spreadsheet import harmless, without_formulas
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.language import tr, visible

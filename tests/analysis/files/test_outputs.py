@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 
 from analysis.charts import LIGHT
-from analysis.outputs import (
+from analysis.files.outputs import (
     CHART_FORMATS,
     DEFAULT_FORMATS,
     check_folder,

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-import analysis.pictures
+import analysis.files.pictures
 from analysis.charts.plot import UNSEEN
-from analysis.pictures import DrawingPool, DrawingProcess, NoPictureError, draw
+from analysis.files.pictures import DrawingPool, DrawingProcess, NoPictureError, draw
 
 FORMS = ("json", "png", "svg")
 POINTS = {"mark": "point", "encoding": {"x": {"field": "a", "type": "quantitative"}}}
@@ -20,7 +20,7 @@ def spec(*values: float) -> dict[str, object]:
 
 
 def test_each_process_draws_what_this_one_would():
-    pool, specs = DrawingPool(), [spec(number) for number in range(analysis.pictures.MOST_PROCESSES)]
+    pool, specs = DrawingPool(), [spec(number) for number in range(analysis.files.pictures.MOST_PROCESSES)]
     # To put a page's script together takes seconds, once a process.
     forms = [("html", *FORMS), *[FORMS] * (len(specs) - 1)]
     begun = [pool.begin(*order, None) for order in zip(specs, forms, strict=True)]
@@ -46,8 +46,8 @@ def test_a_chart_whose_process_is_killed_is_drawn_by_another(monkeypatch):
             if len(begun) == 1:
                 os.kill(self._process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(analysis.pictures, "DrawingProcess", Killed)
-    monkeypatch.setattr(analysis.pictures, "MOST_PROCESSES", 1)
+    monkeypatch.setattr(analysis.files.pictures, "DrawingProcess", Killed)
+    monkeypatch.setattr(analysis.files.pictures, "MOST_PROCESSES", 1)
     pool = DrawingPool()
     assert pool.begin(spec(1), FORMS, None).result() == draw(spec(1), FORMS, None)
     assert (len(begun), pool.missing) == (2, 0)
@@ -62,14 +62,14 @@ def test_where_every_process_dies_nothing_is_drawn_and_this_one_goes_on(monkeypa
             begun.append(self)
             os.kill(self._process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(analysis.pictures, "DrawingProcess", Killed)
-    monkeypatch.setattr(analysis.pictures, "MOST_PROCESSES", 1)
+    monkeypatch.setattr(analysis.files.pictures, "DrawingProcess", Killed)
+    monkeypatch.setattr(analysis.files.pictures, "MOST_PROCESSES", 1)
     pool = DrawingPool()
     for _ in range(3):
         with pytest.raises(NoPictureError):
             pool.begin(spec(1), FORMS, None).result()
     # The second chart does not try again.
-    assert (len(begun), pool.missing) == (analysis.pictures.ATTEMPTS, 3)
+    assert (len(begun), pool.missing) == (analysis.files.pictures.ATTEMPTS, 3)
 
 
 def test_where_no_process_can_be_started_nothing_is_drawn(monkeypatch):
@@ -94,7 +94,7 @@ def test_what_is_no_chart_raises_as_it_would_here_and_the_process_goes_on():
 
 
 def test_the_processes_end_with_the_one_that_started_them():
-    code = "from analysis.pictures import drawing_pool; one = drawing_pool()._free.get(); print(one._process.pid)"
+    code = "from analysis.files.pictures import drawing_pool; one = drawing_pool()._free.get(); print(one._process.pid)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stderr == b""
     with pytest.raises(ProcessLookupError):

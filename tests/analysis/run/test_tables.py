@@ -6,7 +6,7 @@ from helpers import named_unit, unit_endings
 
 from analysis.metrics import OF_ROWS
 from analysis.run.result import STATISTICS
-from analysis.tables import (
+from analysis.run.tables import (
     COMPUTED_COLUMNS,
     RANK_COLUMNS,
     RATE_COLUMNS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.conditions import COMPARISONS, Condition, parse_condition
+from analysis.run.checks.limits import COMPARISONS, Condition, parse_condition
 from logparse.errors import UsageError
 
 NAMES = ("mfu", "goodput", "with_stalls_tokens_per_second_per_device")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from analysis.own_files import is_bookkeeping, removed_by_signal
+from analysis.files.own_files import is_bookkeeping, removed_by_signal
 from analysis.spreadsheet import without_formulas
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
 from logparse.language import msg, tr
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import altair as alt
 
-    from analysis.pictures import Pictures
+    from analysis.files.pictures import Pictures
 
 
 def check_folder(folder: Path, force: bool) -> None:
@@ -175,7 +175,7 @@ class ChartWriter:
     def add(self, chart: alt.TopLevelMixin, stem: Path) -> None:
         """Begin to draw ``chart``, which becomes ``stem`` and the ending of each form."""
         from analysis.charts import LIGHT
-        from analysis.pictures import drawing_pool
+        from analysis.files.pictures import drawing_pool
 
         content = chart.to_dict(validate=False)
         content["config"] = {} if self._theme else LIGHT
@@ -191,7 +191,7 @@ class ChartWriter:
 
     def _write_first(self) -> None:
         stem, drawn = self._waiting.popleft()
-        from analysis.pictures import NoPictureError
+        from analysis.files.pictures import NoPictureError
 
         try:
             pictures = drawn.result()
@@ -212,7 +212,7 @@ def _use(names: Sequence[str]) -> str:
 
 def _themes() -> list[str]:
     """The names of all themes; none where the process that draws cannot run."""
-    from analysis.pictures import NoPictureError, drawing_pool
+    from analysis.files.pictures import NoPictureError, drawing_pool
 
     try:
         return list(drawing_pool().call("themes"))
