@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from analysis.charts.rows import AXES, place_rows
+from analysis.charts.drawn_rows import AXES, place_rows
 from analysis.run.clock.interruptions import Pauses
 
 # Kinds of marks; the name of their rows, and of those of starts, in a page.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts.along import ALONG
+from analysis.charts.drawn_rows import NameOf, Rows, chart_rows
 from analysis.charts.goodput import goodput_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.plot import WIDTH
 from analysis.charts.ranks import ranks_chart
-from analysis.charts.rows import NameOf, Rows, chart_rows
 from analysis.charts.series import (
     grad_norm_chart,
     learning_rate_chart,

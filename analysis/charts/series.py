@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
+from analysis.charts.drawn_rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
-from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
 from analysis.charts.scale import fit, top_of, wide
 from analysis.charts.unchecked import layered, unchecked
 from analysis.metrics import BY_COLUMN, Metric

@@ -8,8 +8,8 @@ import polars as pl
 
 from analysis.charts.along import TITLES
 from analysis.charts.axes import legend_columns
+from analysis.charts.drawn_rows import NameOf
 from analysis.charts.look import PARTS
-from analysis.charts.rows import NameOf
 from analysis.charts.unchecked import layered, unchecked
 from analysis.run.clock.pause_times import BETWEEN
 from analysis.run.useful.time_breakdown import USEFUL

@@ -150,7 +150,7 @@ def dialects() -> Iterator[str]:
 @_begins
 def baselines() -> Iterator[str]:
     """Published rows."""
-    from analysis.published.rows import published
+    from analysis.published.baselines import published
 
     return (row.name for row in published())
 

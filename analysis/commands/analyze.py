@@ -25,7 +25,7 @@ from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
-from analysis.published.rows import Baseline, find_baseline, published, read_baselines
+from analysis.published.baselines import Baseline, find_baseline, published, read_baselines
 from analysis.run.checks.target_verdicts import exit_code, judge
 from analysis.run.options import RunOptions
 from analysis.run.run import Run

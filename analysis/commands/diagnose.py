@@ -7,8 +7,8 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._forms import print_json
 from analysis.commands._progress import reading_bar
+from analysis.present.as_json import plain
 from analysis.present.console import make_console
-from analysis.present.documents import plain
 from analysis.present.terminal import print_parts
 from analysis.present.views.ending import ending_parts, quiet_ending
 from logparse.decode.read_run import diagnose_run

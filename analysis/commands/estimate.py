@@ -159,7 +159,7 @@ def estimate(
 
 def _write(fit: Fit | None, out: ResultFolder, force: bool) -> str:
     """The chart of memory by stage, and what became of it."""
-    from analysis.charts.memory import memory_chart
+    from analysis.charts.device_memory import memory_chart
 
     if fit is None:
         return tr("nothing written to {folder}/: memory by stage is unknown, see above", folder=out)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from analysis.estimate.assumptions import ASSUMED as ASSUMED_OF_RUNS
+from analysis.estimate.device_layout import Training
 from analysis.estimate.job import Estimate, Job
-from analysis.estimate.layout import Training
 from analysis.estimate.layout_search import Fixed
 from analysis.estimate.step import NETWORK_GBITS
 from analysis.flops import Formula, Recompute

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops import megatron
-from analysis.flops._base import Formula, Modules, sizes
+from analysis.flops._formula import Formula, Modules, sizes
 from analysis.model.shape import ModelShape
 
 NEEDS = ("num_layers", "hidden_size", "padded_vocab_size")

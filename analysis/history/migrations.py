@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from analysis.flops import Recomputation, all_formulas, real_model_formula
-from analysis.history.records import RUN_COLUMNS, STORE_VERSION
+from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION
 from analysis.model.shape import ModelShape
 from analysis.run.rates.throughput import read_recomputation
 from logparse.context.derivations import Fact

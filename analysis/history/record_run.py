@@ -7,7 +7,7 @@ from datetime import datetime
 
 import polars as pl
 
-from analysis.history.records import Decoded, RunIdentity, RunRecord, make_record
+from analysis.history.run_records import Decoded, RunIdentity, RunRecord, make_record
 from analysis.history.selection import UNTYPED
 from analysis.history.selector import KEY
 from analysis.run.build import analyze_logs

@@ -33,8 +33,8 @@ from analysis.history.events import Acceptance, Event, read_events, standing
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
 from analysis.history.migrations import columns_of, migrate_runs, migrate_steps, refuse_newer
 from analysis.history.reading import first_line, left_out_newer, read_whole
-from analysis.history.records import RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs, mask_secrets
 from analysis.history.release_names import check_release, folder_name
+from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs, mask_secrets
 from analysis.history.storage import Storage
 from analysis.history.summary_files import FILE, no_rows, parquet_of, schema_of
 from analysis.run.tables import STEP_COLUMNS

@@ -13,7 +13,7 @@ import polars as pl
 
 from analysis.history import seal
 from analysis.history.migrations import columns_of
-from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION
+from analysis.history.run_records import HEAVY, RUN_COLUMNS, STORE_VERSION
 from logparse.schema import SCHEMA_VERSION
 
 # The column with the summary file that a row is from.

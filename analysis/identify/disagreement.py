@@ -25,9 +25,9 @@ from analysis.identify.causes import (
     of_units,
 )
 from analysis.identify.causes_of_flops import FormulaWork, of_flops, of_printed_flops, of_sizes_and_formulas
-from analysis.identify.figures import RateComparison, compare_rates
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
+from analysis.identify.rate_comparisons import RateComparison, compare_rates
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning

@@ -8,7 +8,7 @@ from analysis.present.parts import Cell, Table
 from analysis.present.words import word
 from analysis.present.words.forms import of_peak
 from analysis.published.match import Against
-from analysis.report.numbers import NONE, difference, lasted, number, percent
+from analysis.report.shown_numbers import NONE, difference, lasted, number, percent
 from analysis.run.checks.memory_comparison import Planned
 from analysis.run.run import Run
 from logparse.language import tr

@@ -20,8 +20,8 @@ from analysis.present.views.ending import ending_hours
 from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shared_columns, shown_columns
 from analysis.present.views.runs import counted, lowest, outlying_runs
 from analysis.present.words import word
-from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
+from analysis.report.shown_numbers import NONE, number, percent
 from analysis.report.thresholds import LIMITS, OF_CLOCK, OF_PEAK
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace

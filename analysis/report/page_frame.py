@@ -20,8 +20,8 @@ from analysis.files.pictures import NoPictureError, drawing_pool
 from analysis.present.html import html
 from analysis.present.parts import Part
 from analysis.present.words import sentences_of
-from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
+from analysis.report.shown_numbers import engineering, number
 from logparse import __version__
 from logparse.errors import InputError
 from logparse.language import current_language, tr

@@ -24,8 +24,8 @@ from analysis.charts import (
     time_histogram,
 )
 from analysis.charts.along import ALONG
+from analysis.charts.drawn_rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.marks import MARKS, STARTS, mark_rows, start_rows
-from analysis.charts.rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.series import SEPARATOR
 from analysis.present.words import word
 from analysis.report.layers import along, with_marks, zoomed

@@ -10,7 +10,7 @@ import polars as pl
 
 from analysis.present.numbers import percent
 from analysis.present.parts import Cell, Table
-from analysis.report.numbers import NONE, engineering
+from analysis.report.shown_numbers import NONE, engineering
 from analysis.run.rates.throughput import Computation
 from analysis.run.result import Analysis
 from logparse.language import tr

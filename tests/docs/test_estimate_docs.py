@@ -7,7 +7,7 @@ import pytest
 import regex
 from helpers import ROOT, run_logparse, run_shown
 
-from analysis.published.rows import check_row, contradicts_itself, find_baseline, published
+from analysis.published.baselines import check_row, contradicts_itself, find_baseline, published
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

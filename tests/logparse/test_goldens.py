@@ -24,7 +24,7 @@ import pytest
 from fixture_runs import FIXTURES, name_of, run_of_fixture
 from helpers import GOLDENS
 
-from analysis.present.documents import origin_text
+from analysis.present.as_json import origin_text
 from analysis.present.words import evidence_text
 from analysis.run.tables import COMPUTED_COLUMNS
 from logparse.context.run_context import Fact

@@ -260,7 +260,7 @@ NO_MESSAGE_NAMED = ("help", "source", "text", "rich_help_panel", "printed_by", "
 # Files of other data: what frameworks print, fonts, titles that said_by_data collects, sources of figures.
 NO_MESSAGE_IN = (
     *("logparse/formats/", "logparse/inputs/ranks.py"),
-    *("analysis/charts/look.py", "analysis/flops/printed/", "analysis/estimate/sources.py"),
+    *("analysis/charts/look.py", "analysis/flops/printed/", "analysis/estimate/assumptions.py"),
 )
 # Panels have names, which are shown only where Typer lays help out in panels; a peak is translated as data are;
 # formulas of figures are for JSON.

@@ -35,12 +35,12 @@ from analysis.compare.comparison import FailedRun, LossAgreement, LossReason, Lo
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import Effect, Reason, Verdict
 from analysis.compare.work_difference import Less
-from analysis.estimate.layout import Layout
+from analysis.estimate.device_layout import Layout
 from analysis.estimate.stages import Stage
 from analysis.hardware.devices import Device, DevicePeak
 from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.history.events import Acceptance, Event
-from analysis.history.records import HEAVY, RUN_COLUMNS
+from analysis.history.run_records import HEAVY, RUN_COLUMNS
 from analysis.identify.candidates import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
@@ -48,7 +48,7 @@ from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
-from analysis.published.rows import Baseline, Check
+from analysis.published.baselines import Baseline, Check
 from analysis.run.checks.expectations import GapPart
 from analysis.run.checks.self_checks import CheckResult
 from analysis.run.checks.target_verdicts import Outcome as TargetOutcome

@@ -11,7 +11,7 @@ from analysis.batch.peers import describe_outliers
 from analysis.batch.run_table import hours_by_ending
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
-from analysis.present.documents import fact_document, note_document, origin_text, pick, plain
+from analysis.present.as_json import fact_document, note_document, origin_text, pick, plain
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word

@@ -9,8 +9,8 @@ from typing import Any
 from analysis.compare.bisect import Bisection, Placement, Trial
 from analysis.compare.comparability import Change
 from analysis.compare.side_level import SideLevel
+from analysis.present.as_json import pick
 from analysis.present.console import folded_to
-from analysis.present.documents import pick
 from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table

@@ -10,7 +10,7 @@ from analysis.compare.comparison import Comparison, LossAgreement, Side
 from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
 from analysis.history.annotations import ANNOTATION_COLUMNS
-from analysis.present.documents import pick
+from analysis.present.as_json import pick
 from analysis.present.views.compare import called, sentence
 from analysis.present.views.history import run_documents
 from analysis.present.words import word

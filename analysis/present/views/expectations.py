@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from analysis.estimate.assumptions import ASSUMED
-from analysis.present.documents import note_document, pick, plain
+from analysis.present.as_json import note_document, pick, plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Sentence, Sentences
 from analysis.present.words import sentences_of, word

@@ -13,8 +13,8 @@ from analysis.compare.verdict import Verdict
 from analysis.history.events import Event, Kind
 from analysis.history.kept_endings import read_ending
 from analysis.history.store import Swept
+from analysis.present.as_json import origin_text, plain
 from analysis.present.console import folded_to
-from analysis.present.documents import origin_text, plain
 from analysis.present.parts import Part, Sentence, Table
 from analysis.present.views.ending import ending_hours
 from analysis.present.views.remarks import remark_sentences, remarks

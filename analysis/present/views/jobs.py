@@ -14,7 +14,7 @@ from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.job_verdict import NEWS, EndedSeries, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
-from analysis.present.documents import pick
+from analysis.present.as_json import pick
 from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.batch.record_runs import Recorded
-from analysis.present.documents import plain
+from analysis.present.as_json import plain
 from analysis.present.views.ending import headline
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION

@@ -12,7 +12,7 @@ import polars as pl
 from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.metrics import Metric
 from analysis.nightly.trend import ChangePoint, Trend
-from analysis.present.documents import pick
+from analysis.present.as_json import pick
 from analysis.present.metric_names import titled
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table

@@ -12,8 +12,8 @@ import polars as pl
 from analysis.estimate.step import bubble_share
 from analysis.estimate.work import TYPICAL_UTILISATION
 from analysis.hardware.devices import DevicePeak, find_device, is_cpu, known_name
+from analysis.published.baselines import Baseline
 from analysis.published.match import Achieved, PublishedComparison, compare_run
-from analysis.published.rows import Baseline
 from analysis.run.checks.memory_comparison import Planned, assumptions, memory_against, setting
 from analysis.run.result import Analysis
 from analysis.run.useful.remaining_time import Left, is_end_printed, is_last_line, work_left

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.estimate.assumptions import ASSUMED
-from analysis.estimate.layout import Layout, Training
+from analysis.estimate.device_layout import Layout, Training
 from analysis.flops import Recompute
 from analysis.model.parameters import count_parameters
 from analysis.run.notes import unknown

@@ -9,8 +9,8 @@ import pytest
 from helpers import ROOT, run_logparse
 
 from analysis.estimate.activations import layer_kept, rule_figures
+from analysis.estimate.device_layout import Layout, Training, check_layout, check_model, layers_of_stages, layout_notes
 from analysis.estimate.job import Job, estimate
-from analysis.estimate.layout import Layout, Training, check_layout, check_model, layers_of_stages, layout_notes
 from analysis.estimate.layout_search import Fixed, Search, all_fits, smallest_fit
 from analysis.estimate.parameter_figures import exact_figures, parameter_figures, stage_parameters
 from analysis.estimate.stages import estimate_stages, in_flight, rule_of_thumb_stages

@@ -15,7 +15,7 @@ from helpers import ROOT, run_logparse
 
 from analysis.history.folder import Folder
 from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
-from analysis.history.records import RUN_COLUMNS, STORE_VERSION
+from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION
 from analysis.history.store import History
 from analysis.history.summary_files import parquet_of
 from analysis.run.rows import exclusion_reasons as reasons

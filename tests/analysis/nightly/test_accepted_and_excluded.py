@@ -7,7 +7,7 @@ import pytest
 from test_gate_jobs import BEGIN, judge, rows
 
 from analysis.history.events import Acceptance
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.nightly.exports import junit
 from analysis.nightly.policy import read_policy
 from analysis.present.markdown import markdown

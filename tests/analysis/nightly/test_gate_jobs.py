@@ -14,7 +14,7 @@ from releases import as_steps, record, write_run
 
 from analysis.history.events import Acceptance
 from analysis.history.folder import Folder
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.history.store import History
 from analysis.nightly.exports import junit
 from analysis.nightly.gate_jobs import judge_jobs

@@ -14,7 +14,7 @@ from analysis.compare.comparability import REQUIRED
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.folder import Folder
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.history.store import History
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow, follow_all, split_series

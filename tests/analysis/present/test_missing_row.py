@@ -11,8 +11,8 @@ from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 from analysis.present.numbers import three
 from analysis.present.views.expectations import plan_sentences
 from analysis.present.views.first_screen import compared
+from analysis.published.baselines import published
 from analysis.published.match import Against
-from analysis.published.rows import published
 from analysis.run.checks.expectations import Plan
 from analysis.run.checks.memory_comparison import Planned
 from logparse.findings import info

@@ -12,14 +12,14 @@ from analysis.model.catalogue import all_models, find_model
 from analysis.model.shape import ModelShape
 from analysis.present.views.expectations import published_sentences
 from analysis.present.words import sentences_of
-from analysis.published.match import Achieved, compare_run
-from analysis.published.rows import (
+from analysis.published.baselines import (
     check_row,
     contradicts_itself,
     find_baseline,
     published,
     read_baselines,
 )
+from analysis.published.match import Achieved, compare_run
 from logparse.errors import InputError, UsageError
 
 GOLDEN = """

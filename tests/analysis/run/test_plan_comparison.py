@@ -16,7 +16,7 @@ from analysis.model.parameters import count_parameters
 from analysis.present.numbers import percent
 from analysis.present.views.expectations import expectation_sentences, expectations_document, plan_sentences
 from analysis.present.words import sentences_of
-from analysis.published.rows import published
+from analysis.published.baselines import published
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.checks.expectations import measure_against, mfu_ceiling, pipeline_bubble, plan_against, split_gap
 from analysis.run.useful.remaining_time import finished_at, is_end_printed, is_last_line, steps_left

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from test_charts import steps
 
 from analysis.charts import AXES, axes_of, chart_rows, loss_chart, run_charts
-from analysis.charts.rows import EXCLUDED_PART, MOST_POINTS, SPANNED, _buckets
+from analysis.charts.drawn_rows import EXCLUDED_PART, MOST_POINTS, SPANNED, _buckets
 from analysis.charts.run import MOST_DRAWN
 from analysis.run.rows.exclusion_reasons import COPY
 
