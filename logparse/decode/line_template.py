@@ -20,17 +20,17 @@ import regex
 
 from logparse.decode.regex_rule import find_heads, find_tails, read_values, split_pairs, spread
 from logparse.decode.values import DTYPE, DURATIONS, can_be, moment, parted_float, since_1970
-from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, TIMESTAMP, YEARLESS, LogFormat
+from logparse.formats._base import BEFORE_STAMP, MULTIPLES, TIMESTAMP, YEARLESS, LogFormat
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace
 from logparse.schema import TIME
 
 # Numbers and time stamps; a sign is part of a number where no word or number is in front of it.
 _TOKEN = lazy_regex(
-    rf"(?P<clock>{TIMESTAMP}|(?<=^{BEFORE_YEARLESS}){YEARLESS})|(?P<sign>(?<![\w.\])])[-+](?!{TIMESTAMP}))?(?P<whole>[0-9]+(?P<parted>(?:,[0-9]{{3}})*))"
+    rf"(?P<clock>{TIMESTAMP}|(?<=^{BEFORE_STAMP}){YEARLESS})|(?P<sign>(?<![\w.\])])[-+](?!{TIMESTAMP}))?(?P<whole>[0-9]+(?P<parted>(?:,[0-9]{{3}})*))"
     r"(?P<fraction>\.[0-9]+)?(?P<exponent>[eE][-+]?[0-9]+)?"
 )
-_STAMPED = rf"{TIMESTAMP}|^{BEFORE_YEARLESS}{YEARLESS}"
+_STAMPED = rf"{TIMESTAMP}|^{BEFORE_STAMP}{YEARLESS}"
 # One way through the regex for each text: the engine reads the groups of such a regex twice as fast.
 _FRACTION, _EXPONENT = r"(?:\.[0-9]+)?", "(?:[eE][-+]?[0-9]+)?"
 _ANY = f"[-+]?[0-9]+{_FRACTION}{_EXPONENT}"
@@ -96,7 +96,7 @@ class LineTemplate:
         # A damaged time stamp leaves numbers in which a whole one would not be seen.
         lines = lines if "timestamp" in self.filled else lines.filter(~pl.col("text").str.contains(_STAMPED))
         groups = pl.col("text").str.extract_groups(self.pattern).alias("groups")
-        matches = lines.select("source", "line_number", groups).unnest("groups").filter(self._fits)
+        matches = lines.select("source", "line_number", "clock", groups).unnest("groups").filter(self._fits)
         return matches.with_columns(self._values).filter(self._possible).select(self._columns)
 
     @cached_property
@@ -148,9 +148,11 @@ class LineTemplate:
 
     @cached_property
     def _columns(self) -> list[pl.Expr]:
-        same = {name: value for name, value in self.base.row.items() if name not in self.filled}
+        # A line without a stamp has the clock that a collector put before it.
+        clock = [] if "timestamp" in self.filled else [pl.col("clock").alias("timestamp")]
+        same = {n: value for n, value in self.base.row.items() if n not in self.filled and n != "timestamp"}
         fixed = (pl.lit(v, TIME if DTYPE[name] == TIME else pl.Float64).alias(name) for name, v in same.items())
-        return [pl.col("source", "line_number", *self.filled), *fixed]
+        return [pl.col("source", "line_number", *self.filled), *clock, *fixed]
 
 
 def kind_of(text: str) -> str:
@@ -168,7 +170,9 @@ def learn_template(text: str, fmt: LogFormat, markers: Sequence[str]) -> LineTem
     if len(matches) > MOST_TOKENS:
         return None
     trials = [ChangedLine(text), *_trials(words, matches)]
-    lines = pl.DataFrame({"source": "", "line_number": range(len(trials)), "text": [t.text for t in trials]})
+    texts = [trial.text for trial in trials]
+    lines = pl.DataFrame({"source": "", "line_number": range(len(trials)), "text": texts, "clock": None})
+    lines = lines.cast({"clock": TIME})
     answers = ask_rule(lines, fmt)
     if 0 not in answers:
         return None

@@ -54,7 +54,7 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
 
     Marked lines of less than ``few`` bytes wait to be read together with those of other blocks.
     """
-    lines = _candidates(block, search)
+    lines = block.bare(_candidates(block, search))
     size = size_of(lines)
     marked = lines.filter(any_of(search.markers, pl.col("text"), size)) if size else lines
     hits = find_hits(block)

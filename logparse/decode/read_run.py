@@ -12,6 +12,7 @@ import polars as pl
 
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
+from logparse.decode.kept_back import kept_back
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
@@ -35,6 +36,7 @@ from logparse.inputs.sources import Source
 from logparse.language import tr
 from logparse.light_dataclass import asdict, dataclass, field
 from logparse.masking import masked_settings
+from logparse.schema import TIME
 
 # The share of step lines that end early up to which ranks that print at once may have torn them.
 MOST_BROKEN = 0.05
@@ -139,6 +141,9 @@ def read_run(
     name = name or run_names([arguments])[0]
     clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
     steps = _in_order(_of_run(stepped.steps, name, clock), sources)
+    if (kept := kept_back(steps)) is not None:
+        notes.append(kept)
+        steps = steps.with_columns(timestamp=pl.lit(None, TIME))
     begins = begins_of_files(contents.stamps, steps, clock)
     records = join_records(contents.records, steps, fmt, log_begins(begins))
     notes += describe_begins(begins)

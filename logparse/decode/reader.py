@@ -175,7 +175,7 @@ class _Reader:
         if block.first == 1:
             self._read_waiting()
             self._settings.append(BlockReader(self.search.blocks))
-            self._stamps.append(first_stamps(block.lines, contents.first_step))
+            self._stamps.append(first_stamps(block.bare(block.lines), contents.first_step))
         self._settings[-1].read(block, contents.marked)
         self._lines += block.count
         self._hits.extend(contents.hits)

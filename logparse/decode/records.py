@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from logparse.decode.values import clock, collected, finite, group_names, holds, printed, since_1970, there
+from logparse.decode.values import clock, collected, finite, group_names, holds, since_1970, there
 from logparse.formats._base import LogFormat, Record
 from logparse.schema import FLOAT, RECORD_COLUMNS, TIME, conform
 
@@ -21,7 +21,7 @@ def find_records(lines: pl.DataFrame, formats: Iterable[LogFormat]) -> Found:
         return {}
     present = {key: record for key, record in records.items() if record.marker in markers}
     marked = lines.lazy().filter(holds(text, *markers))
-    stamped = collected(marked.select("source", "line_number", text=printed(text), timestamp=clock(text)))
+    stamped = collected(marked.select("source", "line_number", "text", timestamp=pl.coalesce(clock(text), "clock")))
     plans = [_decode(stamped.lazy(), record) for record in present.values()]
     return dict(zip(present, pl.collect_all(plans, optimizations=pl.QueryOptFlags.none()), strict=True))
 

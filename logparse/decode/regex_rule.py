@@ -55,9 +55,11 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
     # The last value of a truncated line may have lost digits; where all values are in the head, none is sure.
     sure = pl.col("text") if fmt.pair else pl.when("complete").then(pl.col("text"))
+    # What a collector put before a line is the clock of its first head.
+    collected_at = pl.when(_goes_on().fill_null(value=False).not_()).then("clock")
     read = heads.with_columns(
         sure.str.extract_groups("^" + fmt.head).alias("head"),
-        clock(pl.col("before")).alias("timestamp"),
+        pl.coalesce(clock(pl.col("before")), collected_at).alias("timestamp"),
         pl.when("complete").then(body).otherwise(body.str.extract(rf"^(.*(?:{fmt.separator}))")).alias("body"),
     )
     return collected(read.unnest("head"))
@@ -93,14 +95,16 @@ def label_and_value(pattern: str) -> tuple[pl.Expr, pl.Expr]:
 
 
 def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """Pairs at the end of a line without a separator, as some trainers print them; the columns of ``split_pairs``."""
-    if not fmt.tail:
+    """Numbers at the end of a line without the bar that ends a pair; the columns of ``split_pairs``."""
+    if not fmt.pair.endswith(r"\|"):
         return pl.DataFrame(schema=PAIRS)
-    labels = "|".join(regex.escape(label, special_only=True) for label in fmt.tail)
-    groups = pl.col("body").str.extract_groups(rf"(?:^|\|)\s*({labels}):\s*({NUMBER}(?:/[0-9.]+)?)\s*$")
-    whole = heads.lazy().filter("complete")
-    named = whole.select("row", "source", "line_number", label=groups.struct[0], text=groups.struct[1])
-    return collected(named.drop_nulls("label"))
+    body = pl.col("body")
+    ended = heads.lazy().filter(pl.col("complete") & ~body.str.strip_chars_end().str.ends_with("|"))
+    last = body.str.extract(rf"([^|]*{NUMBER}(?:/[0-9.]+)?)\s*$") + "|"
+    label, value = label_and_value(fmt.pair)
+    tails = ended.with_columns(last).drop_nulls("body")
+    named = tails.select("row", "source", "line_number", label=label.str.strip_chars(), text=value)
+    return collected(named.filter(pl.col("label").is_in(list(fmt.labels))))
 
 
 def read_values(pairs: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:

@@ -16,9 +16,9 @@ from logparse.decode.block_contents import BlockContents, any_of
 from logparse.decode.marker_filter import LineSearch, find
 from logparse.decode.settings import BlockReader
 from logparse.inputs.blocks import TextBlock
-from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.compression import PACKED
 from logparse.inputs.sources import Source, open_source
+from logparse.inputs.unwrap import learn_wrapping, unescaped
 from logparse.light_dataclass import dataclass
 
 SPOT_BYTES = 2**16
@@ -46,7 +46,8 @@ class Spots:
         return map(self._block, reversed(self.texts[1:]))
 
     def _block(self, text: bytes) -> TextBlock:
-        return TextBlock(self.source.name, 1, text.count(b"\n"), True, lines_of_records(text))
+        wrapping = learn_wrapping(unescaped(self.texts[0]))
+        return TextBlock(self.source.name, 1, text.count(b"\n"), True, unescaped(text), wrapping)
 
 
 def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:

@@ -20,9 +20,10 @@ import polars as pl
 import regex
 
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
-from logparse.decode.values import COLLECTED, collected, holds, printed, there
+from logparse.decode.values import collected, holds, there
 from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.unwrap import LONGEST_LABEL, shape_of
 from logparse.lazy_regex import lazy_regex
 from logparse.masking import mask_settings
 from logparse.schema import SETTING_COLUMNS
@@ -59,6 +60,7 @@ class BlockReader:
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._found = {block: [_NOTHING] for block in blocks}
         self._running: dict[Block, int | None] = dict.fromkeys(blocks)
+        self._labels = dict.fromkeys(blocks, "")
 
     def read(self, text: TextBlock, marked: pl.DataFrame) -> None:
         """Take the next lines of the file; those that hold a marker are ``marked``."""
@@ -66,7 +68,12 @@ class BlockReader:
         for block, frames in self._found.items():
             starts = _starts(marked, block) if block.marker in present else marked["line_number"].clear()
             if self._running[block] is not None or len(starts):
-                inside, self._running[block] = _inside(text.lines, block, starts, self._running[block])
+                lines = text.bare(text.lines)
+                if len(starts):
+                    self._labels[block] = _labels(lines["text"].gather(starts - text.first), block)
+                if self._labels[block]:
+                    lines = lines.with_columns(pl.col("text").str.replace(self._labels[block], ""))
+                inside, self._running[block] = _inside(lines, block, starts, self._running[block])
                 frames.append(inside)
 
     @property
@@ -82,7 +89,15 @@ class BlockReader:
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:
     """The numbers of the lines on which ``block`` starts."""
     text = pl.col("text")
-    return marked.filter(holds(text, block.marker) & printed(text).str.contains(block.start))["line_number"]
+    return marked.filter(holds(text, block.marker) & text.str.contains(block.start))["line_number"]
+
+
+def _labels(starts: pl.Series, block: Block) -> str:
+    """A pattern of what is before the first lines of a ``block``: it is before the others too, with any digits."""
+    starting = regex.compile(block.start)
+    before = (text[: match.start()] for text in starts if (match := starting.search(text[:LONGEST])))
+    shapes = dict.fromkeys(shape_of(label) for label in before if label.strip() and len(label) <= LONGEST_LABEL)
+    return f"^(?:{'|'.join(shapes)})" if shapes else ""
 
 
 def _inside(
@@ -95,7 +110,6 @@ def _inside(
     opened = pl.when(pl.col("line_number").is_in(starts.implode())).then("line_number").forward_fill()
     reach = pl.col("line_number") - pl.col("opened") <= block.max_lines
     near = lines.lazy().with_columns(opened=opened.fill_null(pl.lit(running, pl.Int64))).filter(reach)
-    near = near.with_columns(printed(pl.col("text")))
     ends = pl.col("text").str.contains(block.end) & (pl.col("line_number") > pl.col("opened"))
     inside = collected(near.filter(~ends.cum_max().over("opened")))
     still_open = not inside.is_empty() and inside["line_number"][-1] == lines["line_number"][-1]
@@ -152,9 +166,9 @@ def matches(
     lines: Iterable[tuple[str, int, str]], sentence: SettingSentence
 ) -> Iterator[tuple[str, int, regex.Match[str]]]:
     """Source, line number and match of each of ``lines`` (source, line number, text) that has the sentence."""
-    search, stamp = regex.compile(sentence.pattern).search, regex.compile(COLLECTED)
+    search = regex.compile(sentence.pattern).search
     for source, number, text in lines:
-        if match := search(_beginning(stamp.sub("", text)), timeout=SECONDS):
+        if match := search(_beginning(text), timeout=SECONDS):
             yield source, number, match
 
 

@@ -27,10 +27,10 @@ from logparse.decode.related_lines import (
 )
 from logparse.decode.slow_patterns import SECONDS, stopped_by_name
 from logparse.decode.step_numbers import with_step
-from logparse.decode.values import DTYPE, collected, group_names, printed, whole, with_others
+from logparse.decode.values import DTYPE, collected, group_names, whole, with_others
 from logparse.formats._base import TIMESTAMP, LogFormat
 from logparse.light_dataclass import dataclass, field, replace
-from logparse.schema import DECODED_COLUMNS, conform
+from logparse.schema import DECODED_COLUMNS, TIME, conform
 
 _NO_ROW = pl.DataFrame(schema={"source": pl.String, "line_number": pl.Int64, "timestamp": pl.Datetime})
 # The label of a damaged time stamp.
@@ -111,11 +111,12 @@ def no_steps(fmt: LogFormat) -> StepBlock:
 
 
 def decode_steps(lines: pl.DataFrame, fmt: LogFormat) -> StepLines:
-    """Decode ``lines`` (source, line_number, text, complete) with ``fmt``, by its patterns alone.
+    """Decode ``lines`` (source, line_number, text, complete, perhaps clock) with ``fmt``, by its patterns alone.
 
     A step line without its step or one of the format's required columns is torn: counted, not kept.
     """
-    return join_blocks([decode_block(lines, fmt)[0]], fmt)
+    clocked = lines if "clock" in lines.columns else lines.with_columns(clock=pl.lit(None, TIME))
+    return join_blocks([decode_block(clocked, fmt)[0]], fmt)
 
 
 def decode_block(
@@ -125,22 +126,13 @@ def decode_block(
 
     What fits one of ``templates`` is read the fast way, the rest by the rule.
     """
-    given = lines
-    if _begins_lines(fmt):
-        lines = lines.with_columns(printed(pl.col("text")))
     marked = lines.filter(pl.col("text").str.contains_any(list(fmt.marker)))
     fitted = templates.read(marked) if templates else None
     if fitted is None:
-        return _by_patterns(marked, lines, fmt), given
+        return _by_patterns(marked, lines, fmt), lines
     others = without(lines, fitted.explained)
     read = replace(no_steps(fmt), rows=fitted.rows, labels=fitted.labels)
-    return merge([read], _by_patterns(fitted.left, others, fmt)), without(given, fitted.explained)
-
-
-def _begins_lines(fmt: LogFormat) -> bool:
-    """Whether what the format reads begins its line: no stamp of a collector is its clock."""
-    patterns = (fmt.head, *(companion.pattern for companion in fmt.companions))
-    return any(pattern.startswith(("^", r"(?:^|\r)", r"(?:^|[\r")) for pattern in patterns)
+    return merge([read], _by_patterns(fitted.left, others, fmt)), without(lines, fitted.explained)
 
 
 def _by_patterns(marked: pl.DataFrame, others: pl.DataFrame, fmt: LogFormat) -> StepBlock:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import polars as pl
 import regex
 
-from logparse.formats._base import BEFORE_YEARLESS, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
+from logparse.formats._base import BEFORE_STAMP, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, NO_YEAR, TIME, UNITS
 
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
@@ -16,8 +16,6 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": 1e-3, "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT, TINY = 2.0**53 - 1, 1e-9
-# What a collector of logs puts before every line: kubectl with --timestamps, docker with -t, containerd in its files.
-COLLECTED = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"
 # Stamps with the month first, as rich prints them, and with a year of two digits.
 OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
 # No training ran before the first of these years, or runs after the second; stamps are as of no zone.
@@ -56,11 +54,6 @@ def holds(text: pl.Expr, *literals: str) -> pl.Expr:
     for each log would take longer than to read a small one.
     """
     return text.str.contains_any(list(literals))
-
-
-def printed(text: pl.Expr) -> pl.Expr:
-    """The line as the program printed it, without the stamp of a collector."""
-    return text.str.replace(COLLECTED, "")
 
 
 def bare(text: pl.Expr) -> pl.Expr:
@@ -179,7 +172,7 @@ def clock(text: pl.Expr) -> pl.Expr:
     date = stamp.str.replace(r"^(\d\d)/(\d\d)/(\d{4}) ", "${3}-${1}-${2} ").str.replace(
         r"^(\d{4})[-/]?(\d\d)[-/]?(\d\d).", "${1}-${2}-${3} "
     )
-    yearless = text.str.extract(rf"^{BEFORE_YEARLESS}({YEARLESS})", 1).str.replace(r"^(\d\d)[-/]?(\d\d)", "${1}-${2}")
+    yearless = text.str.extract(rf"^{BEFORE_STAMP}({YEARLESS})", 1).str.replace(r"^(\d\d)[-/]?(\d\d)", "${1}-${2}")
     dated, undated = (
         moment(one.str.replace(",", ".", literal=True), layout)
         for one, layout in ((date, "%Y-%m-%d %H:%M:%S%.f"), (yearless, "%m-%d %H:%M:%S%.f"))

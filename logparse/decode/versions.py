@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from logparse.decode.values import collected, holds, printed, there
+from logparse.decode.values import collected, holds, there
 from logparse.findings import Origin
 from logparse.light_dataclass import dataclass
 from logparse.package_tables import read_table
@@ -62,7 +62,7 @@ def first_matches(lines: pl.DataFrame, spellings: Sequence[Spelling]) -> dict[st
     present = {str(at): spelling for at, spelling in enumerate(spellings) if spelling.marker in markers}
     if not present:
         return {}
-    marked = lines.lazy().filter(holds(pl.col("text"), *markers)).with_columns(printed(pl.col("text")))
+    marked = lines.lazy().filter(holds(pl.col("text"), *markers))
     values = {at: pl.col("text").str.extract(spelling.pattern) for at, spelling in present.items()}
     read = marked.select("source", "line_number", **values)
     firsts = read.select(

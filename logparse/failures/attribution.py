@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import regex
 
 from logparse.failures.precedence import BLOCK_LINES, is_near
-from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import LONGEST_QUOTE, Hit
+from logparse.inputs.writers import read_prefixes
 from logparse.lazy_regex import lazy_regex
 
 # Signatures of lines that need not be about the same failure.

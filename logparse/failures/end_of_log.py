@@ -21,13 +21,13 @@ from logparse.failures.last_lines import (
     printed_before,
     torn_traceback,
 )
-from logparse.failures.prefixes import read_prefixes
 from logparse.failures.progress import Progress, last_progress
 from logparse.failures.scan import Hit, quoted
 from logparse.failures.signatures import LOST_VALUES, NEVER_FINITE, TORN_TRACEBACK
 from logparse.failures.trainers import FileEnds
 from logparse.failures.unfinished_save import unfinished_save
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.writers import read_prefixes
 
 # Families of what stops a run from outside, whatever it does.
 _FROM_OUTSIDE = frozenset(("time_limit", "preempted", "killed", "signal", "cancelled"))

@@ -9,7 +9,7 @@ from itertools import pairwise
 import regex
 
 from logparse.failures.kinds import LONGEST_REMEMBERED
-from logparse.failures.prefixes import read_prefixes, writer_of
+from logparse.inputs.writers import read_prefixes, writer_of
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace
 from logparse.masking import mask, mask_text

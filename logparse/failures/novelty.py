@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from logparse.failures.prefixes import read_prefixes
 from logparse.failures.trainers import FileEnds
+from logparse.inputs.writers import read_prefixes
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import regex
 
 from logparse.failures.details import mebibytes
-from logparse.failures.prefixes import read_prefixes
 from logparse.failures.scan import ENDED_WORKERS, Hit
 from logparse.failures.signatures import JUDGED
+from logparse.inputs.writers import read_prefixes
 
 # Clocks of ranks differ by seconds; without a clock, ranks that fail together print within so many lines.
 NEAR_SECONDS, NEAR_LINES = 2.0, 200

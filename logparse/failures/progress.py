@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from logparse.failures.prefixes import OF_WORKER, comparable
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.writers import OF_WORKER, comparable
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, field
 

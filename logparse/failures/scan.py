@@ -10,18 +10,8 @@ import polars as pl
 import regex
 
 from logparse.failures.details import detail_of, details_for
-from logparse.failures.envelopes import without_envelopes
 from logparse.failures.frames import LONGEST, Frame, frames_above
 from logparse.failures.kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
-from logparse.failures.prefixes import (
-    OF_WORKER,
-    Line,
-    clock_of,
-    rank_before,
-    read_prefixes,
-    without_notebook,
-    writer_of,
-)
 from logparse.failures.signatures import (
     DATA_CODE,
     JUDGED,
@@ -32,9 +22,18 @@ from logparse.failures.signatures import (
     meaning_of,
     signatures,
 )
-from logparse.failures.silence import silent_seconds
-from logparse.failures.wrapped import cut_lines, is_pasted, joined_lines, message_at, whole_messages, wrap_width
+from logparse.failures.silence import CLOCK_AT, silent_seconds
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.wrapped import cut_lines, joined_lines, message_at, whole_messages, wrap_width
+from logparse.inputs.writers import (
+    OF_WORKER,
+    Line,
+    clock_of,
+    rank_before,
+    read_prefixes,
+    without_notebook,
+    writer_of,
+)
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, field, replace
 from logparse.masking import mask_text
@@ -184,12 +183,11 @@ def find_hits(block: TextBlock) -> list[Hit]:
     """Every line of ``block`` that a signature fits, in order."""
     if not block.count:
         return []
-    block = without_envelopes(block)
     lines = block.matching(*_any_mark())
     if len(lines) > MOST_LINES:
         lines = pl.concat([lines.head(MOST_LINES // 2), lines.tail(MOST_LINES // 2)])
     numbered = lines.select("line_number", "text").iter_rows()
-    read = (_read(block.source, number, text) for number, text in numbered)
+    read = (_read_of_host(block, number, text) for number, text in numbered)
     width = wrap_width(block)
     whole = _with_cut(block, _with_torn(block, [hit for hit in read if hit is not None], width))
     found = _with_rank_of_ddp(_with_process_above(whole))
@@ -215,7 +213,7 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
         frames = () if hit.meaning.remedy == SYNTAX else frames_above(above, raised, below)
         hit = replace(hit, frames=frames)
         if hit.clock is not None and hit.family in _STOPPED:
-            silent = silent_seconds(above, hit.clock, hit.family in OF_WHOLE_JOBS)
+            silent = silent_seconds(block.stamped(max(0, at - LONGEST), at), hit.clock, hit.family in OF_WHOLE_JOBS)
             hit = replace(hit, silent_seconds=silent)
         yield hit
 
@@ -241,7 +239,7 @@ def _with_torn(block: TextBlock, hits: Sequence[Hit], width: int | None) -> list
 
 def _with_cut(block: TextBlock, hits: list[Hit]) -> list[Hit]:
     """``hits`` with those of a pasted log whose marks are cut in two, at any width."""
-    if not is_pasted(block):
+    if not block.is_pasted:
         return hits
     known = {hit.line for hit in hits if not hit.meaning.general}
     numbers = [number for number in cut_lines(block, _long_mark()) if number not in known]
@@ -309,7 +307,7 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     frames = _lines_above(hit, block, LINES_OF_FRAMES) if any(entry.frames for entry in entries) else ""
     if carried is not None:
         text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
-    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if is_pasted(block) else ()
+    wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if block.is_pasted else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
 
@@ -323,6 +321,17 @@ def _read(source: str, number: int, whole: str) -> Hit | None:
     """What a line says, by the first signature that fits: errors are also printed after a bar, without a newline."""
     hit = _remembered_hit(whole) if len(whole) <= LONGEST_REMEMBERED else _hit_on(whole)
     return None if hit is None else replace(hit, source=source, line=number)
+
+
+def _read_of_host(block: TextBlock, number: int, text: str) -> Hit | None:
+    """What a line says behind the host and the clock that tools put before it."""
+    host, said = block.wrapping.host_of(text)
+    hit = _read(block.source, number, said)
+    if hit is None or (host is None and block.clocks is None):
+        return hit
+    at = number - block.first
+    clock = hit.clock if hit.clock is not None else clock_of(block.stamped(at, at + 1)[0][:CLOCK_AT])
+    return replace(hit, host=hit.host or host, clock=clock)
 
 
 def _hit_on(whole: str) -> Hit | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from logparse.failures.prefixes import clock_of
+from logparse.inputs.writers import clock_of
 
 # Lines above that are read, and characters of a line in which its clock begins.
 LINES_READ, CLOCK_AT = 100, 48

@@ -10,14 +10,15 @@ import polars as pl
 import regex
 
 from logparse.failures.absent_ranks import find_absent
-from logparse.failures.prefixes import clock_of, read_prefixes
 from logparse.failures.progress import Progress
 from logparse.failures.rank_times import RANK_TIMES
 from logparse.failures.scan import Hit
 from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, RankLayout, compare_rank_times
 from logparse.failures.suspicions import Suspect, Suspicion, order_suspects
 from logparse.failures.trainers import FileEnds
+from logparse.inputs.blocks import TextBlock
 from logparse.inputs.ranks import ranks_of_files
+from logparse.inputs.writers import clock_of, read_prefixes
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 
@@ -123,7 +124,7 @@ def _stopped_first(ends: FileEnds, progress: Progress) -> Iterator[Suspicion]:
     if len(ranks) < _FEWEST_FILES:
         return
     steps = {source: step for source in ranks if (step := progress.last_in(source, 1, None)[1]) is not None}
-    clocks = {source: clock for source in ranks if (clock := _last_clock(files[source].lines["text"])) is not None}
+    clocks = {source: clock for source in ranks if (clock := _last_clock(files[source])) is not None}
     for values, least in ((steps, 1.0), (clocks, STOPS_BEFORE)):
         early = _early(values, least)
         for source in early:
@@ -142,8 +143,9 @@ def _early(values: Mapping[str, float], least: float) -> list[str]:
     return early if len(early) <= max(1, len(values) // 4) else []
 
 
-def _last_clock(texts: pl.Series) -> float | None:
-    return next((clock for text in reversed(texts.to_list()) if (clock := clock_of(text)) is not None), None)
+def _last_clock(tail: TextBlock) -> float | None:
+    texts = tail.stamped(0, tail.count)
+    return next((clock for text in reversed(texts) if (clock := clock_of(text)) is not None), None)
 
 
 def _fails_again(failed: FailedRanks) -> Iterator[Suspicion]:

@@ -29,9 +29,9 @@ TIMESTAMP = (
     r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?"
 )
 
-# What may be in front of a stamp without a year, which counts only at the beginning of a line: elsewhere ``03/10 00:01:23``
-# can be an epoch and its time. Ray's ``(Worker pid=7)``, ``[rank0]:``, Slurm's ``3:``, a level, a bracket, glog's letter.
-BEFORE_YEARLESS = r"(?:\([^)]*\) *|\[[a-z_]*[0-9]+\]:? *|[0-9]+: *|[A-Z]+ +)*(?:\[|[IWE])?"
+# What a logger may put in front of a stamp without a year, which counts only at the beginning of a line: elsewhere
+# ``03/10 00:01:23`` can be an epoch and its time. A level, a bracket, glog's letter.
+BEFORE_STAMP = r"(?:[A-Z]+ +)*(?:\[|[IWE])?"
 # Month and day first: 07/05 12:34:56, 07-05 12:34:56, and glog's 0705 12:34:56.123456.
 YEARLESS = r"(?:0[1-9]|1[0-2])[-/]?(?:0[1-9]|[12][0-9]|3[01]) (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.,][0-9]+)?"
 
@@ -217,9 +217,8 @@ class LogFormat:
     ``head`` starts a step line anywhere in the physical line; its named groups are columns. ``pair`` has two groups,
     label and value, and matches one pair with the separator that ends it; or the four UNIT_GROUPS, where the unit of a
     number without a label is its label. ``separator`` is a regex for that separator;
-    text after the last separator of a truncated line may have lost digits and is not read. ``tail`` names the labels
-    that may come last without a separator. ``foreign`` is a regex for the start of another rank's line on the same
-    physical line. ``pair_lines`` hold more pairs after the step line.
+    text after the last separator of a truncated line may have lost digits and is not read. ``foreign`` is a regex for
+    the start of another rank's line on the same physical line. ``pair_lines`` hold more pairs after the step line.
 
     ``names`` and ``choices`` turn settings into quantities of the schema; the first that applies to a quantity wins.
     ``beneath``: a library prints it, this many layers under the trainer; the trainer's own lines take precedence.
@@ -265,7 +264,6 @@ class LogFormat:
     ignored: frozenset[str] = frozenset()
     ignored_patterns: tuple[str, ...] = ()
     foreign: str = ""
-    tail: frozenset[str] = frozenset()
     required: tuple[str, ...] = ("step", "elapsed_time_per_iteration_ms")
     pair_lines: PairLines | None = None
     not_steps: str = ""

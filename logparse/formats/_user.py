@@ -36,7 +36,7 @@ LONGEST_PATTERN = 10_000
 # Sets of columns that give the step.
 STEP = (frozenset({"step"}), frozenset({"epochs_done"}), frozenset({"epoch", "step_in_epoch"}))
 TEXTS = ("title", "head", "pair", "separator", "foreign")
-LISTS = ("marker", "ignored", "ignored_patterns", "tail", "required")
+LISTS = ("marker", "ignored", "ignored_patterns", "required")
 FLAGS = ("redrawn", "pauses_inside")
 COVERS: tuple[str, ...] = get_args(Covers)
 DATA: tuple[str, ...] = get_args(Data)
@@ -193,7 +193,7 @@ def _groups(path: str, name: str, pattern: str) -> list[str]:
 _WORDS: Mapping[str, _Reader] = {
     **dict.fromkeys(TEXTS, _text),
     **dict.fromkeys(LISTS, _texts),
-    **dict.fromkeys(("ignored", "tail"), _set),
+    **dict.fromkeys(("ignored",), _set),
 }
 _CHOICES: Mapping[str, _Reader] = {
     **dict.fromkeys(FLAGS, _flag),

@@ -19,9 +19,9 @@ FORMAT = LogFormat(
     beneath=3,
     rate_covers="recent",
     marker=("s/it]", "it/s]"),
-    # What a library maps or loads has a word in front; a launcher puts the rank there.
+    # What a library maps or loads has a word in front.
     head=(
-        r"(?:^|\r)(?:\[\w+\]:|\d+:|\([^()]*pid=[^()]*\))? *\d+%\|[^|\r]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) "
+        r"(?:^|\r) *\d+%\|[^|\r]*\| *(?P<step>[1-9]\d*)/(?P<train_steps>\d+) "
         r"\[(?P<runtime_seconds>[\d:]+)<" + BAR_RATE + r"\]"
     ),
     pair="",

@@ -49,11 +49,12 @@ ARGUMENTS = (
     "log_interval variable_seq_lengths make_vocab_size_divisible_by"
 ).split()
 
-# A command line that starts training, such as ``set -x`` echoes; commands of other tools have no --train-iters.
-# The first launcher or script on the line is the one: (?>...) keeps a line of many from being read again for each.
+# A command line that starts training, such as ``set -x`` echoes; commands of other tools have no --train-iters. The first
+# launcher or script on the line is the one: (?>...) keeps a line of many from being read again for each. Scripts also
+# echo its parts by their names: ``MODEL_ARGS: --seq-length 2048``.
 LAUNCHER = (
-    r"^(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run)|\w*(?:train|tune|sft)\w*\.py)(?=\s))"
-    r"(?=.*\s--train-(?:iters|samples)[= ]\d)"
+    r"^(?:(?>.{0,200}?\b(?:torchrun|torch\.distributed\.(?:launch|run)|\w*(?:train|tune|sft)\w*\.py)(?=\s))"
+    r"(?=.*\s--train-(?:iters|samples)[= ]\d)|[A-Z]\w*_ARGS ?[:=](?= *--))"
 )
 UNTIED = "untie_embeddings_and_output_weights"
 # A setting of a number type or format that is on.
@@ -220,7 +221,8 @@ def _launched(name: str, before: str, value: str) -> SettingSentence:
 
     The name is one of its own, because dialects are known by the names in the argument dump.
     """
-    return SettingSentence("launcher", "--num-layers", rf"{LAUNCHER}.*\s{before}(?P<launched_{name}>{value})(?=\s|$)")
+    marker = (before or value).partition("[")[0]
+    return SettingSentence("launcher", marker, rf"{LAUNCHER}.*\s{before}(?P<launched_{name}>{value})(?=\s|$)")
 
 
 FORMAT = LogFormat(
@@ -352,7 +354,6 @@ FORMAT = LogFormat(
         r"(?:rank-\d+ )?(?:hip|rocm)(?: max)? mem usage.*",  # Primus
     ),
     foreign=r"\[Rank \d+\] \(|\(min, max\) time|\btime \(ms\)",
-    tail=frozenset({"grad norm", "tokens/s/GPU inst/harmonic mean"}),
     # DeepSpeed's pipeline engine reports the step before Megatron does.
     companions=(
         Companion(
@@ -425,8 +426,8 @@ FORMAT = LogFormat(
             marker="rguments ----------",
             start=r"-{10,} (?:[A-Z][\w.-]* )?[Aa]rguments -{10,}",
             end=r"-{10,} end of (?:[A-Z][\w.-]* )?[Aa]rguments -{10,}",
-            # After a launcher's prefix; 48 letters leave no room for dots. A run of dots is searched once.
-            entry=r"(?:^|[\]:] ?)\s{2}(\w+) (?:\.+ | )(.*?)(?:(?<!\.)\.{5,}+(?:updated|default))?$",
+            # 48 letters leave no room for dots. A run of dots is searched once.
+            entry=r"^\s{2,3}(\w+) (?:\.+ | )(.*?)(?:(?<!\.)\.{5,}+(?:updated|default))?$",
         ),
         Block(
             kind="deepspeed",

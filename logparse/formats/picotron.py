@@ -16,7 +16,7 @@ FORMAT = LogFormat(
     pauses_inside=False,
     rate_covers="step",
     marker=(" | Tokens/s/GPU: ",),
-    head=r"\[rank \d+\] Step: (?P<step>\d+) +\| ",
+    head=r"Step: (?P<step>\d+) +\| ",
     pair=r"([A-Z][A-Za-z/ ]*): +([^|]*?)\s*(?:\||$)",
     separator=r"\|",
     labels={
@@ -27,7 +27,6 @@ FORMAT = LogFormat(
         "Memory usage": Reading("max_memory_reserved_bytes", scale=1e9, suffix="GB"),
     },
     ignored=frozenset({"Global batch size", "Tokens"}),
-    tail=frozenset({"Memory usage"}),
     required=("step", "loss"),
     samples=(
         Sample(

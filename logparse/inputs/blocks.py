@@ -10,20 +10,27 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from functools import cached_property, reduce
-from itertools import islice
+from itertools import chain, islice
 from operator import or_
 
 import polars as pl
 
 from logparse.errors import InputError
 from logparse.findings import warning
-from logparse.inputs.collectors import lines_of_records
 from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
+from logparse.inputs.unwrap import MOST_PASTED, PLAIN, Wrapping, bare, learn_wrapping, opened, unescaped
 from logparse.language import tr
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
+from logparse.schema import NO_YEAR
 
 BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
-LINE_COLUMNS = {"source": pl.String(), "line_number": pl.Int64(), "text": pl.String(), "complete": pl.Boolean()}
+LINE_COLUMNS = {
+    "source": pl.String(),
+    "line_number": pl.Int64(),
+    "text": pl.String(),
+    "complete": pl.Boolean(),
+    "clock": pl.Datetime("us"),
+}
 LONGEST_LINE, LONGEST_TEXT = 256 * 2**20, 2**20
 # Bytes before the end of a text that is cut, in which a blank is looked for.
 LONGEST_WORD = 2**12
@@ -42,20 +49,24 @@ _WORTH_POLARS = 2**18
 
 @dataclass(frozen=True)
 class TextBlock:
-    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline."""
+    """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline.
+
+    ``wrapping`` is what a tool put before the lines of the file.
+    """
 
     source: str
     first: int
     count: int
     complete: bool
     text: bytes
+    wrapping: Wrapping = PLAIN
 
     def head(self, size: int) -> TextBlock:
         """Its first lines, of at most ``size`` bytes."""
         if len(self.text) <= size:
             return self
         text = self.text[: self.text.rfind(b"\n", 0, size) + 1]
-        return TextBlock(self.source, self.first, text.count(b"\n"), True, text)
+        return replace(self, count=text.count(b"\n"), complete=True, text=text)
 
     def tail(self, size: int) -> TextBlock:
         """Its last lines, of at most ``size`` bytes."""
@@ -63,11 +74,11 @@ class TextBlock:
             return self
         text = self.text[self.text.find(b"\n", len(self.text) - size - 1) + 1 :]
         count = text.count(b"\n") + (not self.complete)
-        return TextBlock(self.source, self.first + self.count - count, count, self.complete, text)
+        return replace(self, first=self.first + self.count - count, count=count, text=text)
 
     @cached_property
     def lines(self) -> pl.DataFrame:
-        """The lines: ``source``, ``line_number`` (from 1), ``text`` without terminal codes, ``complete``."""
+        """The lines: ``source``, ``line_number`` (from 1), ``text``, ``complete``, and the ``clock`` of a collector."""
         if not self.count:
             return pl.DataFrame(schema=LINE_COLUMNS)
         return self._rows(self.texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
@@ -83,18 +94,47 @@ class TextBlock:
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:
         """The lines with these ``texts`` at these ``places`` of the block, from 0."""
+        clocks = pl.lit(None, pl.Datetime("us")) if self.clocks is None else self.clocks.gather(places)
         return texts.to_frame("text").select(
             pl.lit(self.source).alias("source"),
             (places + self.first).alias("line_number"),
             "text",
             complete=(places < self.count - 1) | self.complete,
+            clock=clocks,
         )
 
-    @cached_property
+    def bare(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """Some of its ``lines``, without the stamps and the writers before them."""
+        return lines if self.wrapping == PLAIN else lines.with_columns(bare(pl.col("text"), self.wrapping))
+
+    @property
+    def is_pasted(self) -> bool:
+        """Whether it is a whole short log, which a person may have pasted."""
+        return self.first == 1 and 1 < self.count <= MOST_PASTED
+
+    @property
     def texts(self) -> pl.Series:
-        """The lines, without terminal codes."""
+        """The lines, without terminal codes and what tools put around them."""
+        return self._opened[0]
+
+    @property
+    def clocks(self) -> pl.Series | None:
+        """The time that a tool put before each line; None where it put none."""
+        return self._opened[1]
+
+    def stamped(self, begin: int, end: int) -> list[str]:
+        """The texts at these places, behind their clocks where they show none; a stamp without a year has any."""
+        texts = self.texts[begin:end]
+        if self.clocks is None or self.wrapping.shows_stamps:
+            return texts.to_list()
+        clocks = self.clocks[begin:end].dt.strftime("%Y-%m-%d %H:%M:%S%.3f ").str.replace(f"^{NO_YEAR}", "2000")
+        return (clocks.fill_null("") + texts).to_list()
+
+    @cached_property
+    def _opened(self) -> tuple[pl.Series, pl.Series | None]:
         texts = _split(self.text)
-        return texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
+        clean = texts.str.replace_all(TERMINAL, "") if self._has_controls() else texts
+        return opened(clean, self.wrapping)
 
     def _has_controls(self) -> bool:
         """Whether the text may hold a terminal code. Nearly every block has none, and looking is cheap."""
@@ -127,13 +167,18 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
     Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
     damaged gives what could be read, and a note; so does a file with lines that are cut.
     """
-    first = 1
+    first, wrapping = 1, PLAIN
     cut: list[int] = []
-    for text, complete in _up_to_damage(source, _short_first(_blocks(source, block_bytes))):
+    blocks = _up_to_damage(source, _short_first(_blocks(source, block_bytes)))
+    first_two = list(islice(blocks, 2))
+    for text, complete in chain(first_two, blocks):
         count = _count_newlines(text) + (not complete)
         text, lines = _without_long_texts(text)
         cut += [first + line for line in lines]
-        yield TextBlock(source.name, first, count, complete, lines_of_records(text))
+        text = unescaped(text)
+        if first == 1:
+            wrapping = learn_wrapping(text, is_whole=len(first_two) == 1)
+        yield TextBlock(source.name, first, count, complete, text, wrapping)
         first += count
     if cut:
         size = LONGEST_TEXT >> 20

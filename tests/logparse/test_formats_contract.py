@@ -102,8 +102,6 @@ def names_exist(fmt: LogFormat) -> Iterator[str]:
     """By name; an ignored pattern may be wider than a label, because a label that is read is not ignored."""
     if both := set(fmt.labels) & fmt.ignored:
         yield f"take these out of labels or out of ignored: {both}"
-    if unknown := fmt.tail - set(fmt.labels):
-        yield f"add these to labels, or take them out of tail: {unknown}"
     patterns = [fmt.head, *(companion.pattern for companion in fmt.companions)]
     groups = {name for pattern in patterns for name in regex.compile(pattern).groupindex}
     columns = {reading.column for reading in fmt.labels.values()} | groups | set(fmt.required)

@@ -101,8 +101,8 @@ def lines_of(text: str, source: str = "run.log") -> pl.DataFrame:
     if lines[-1] == "":
         lines, ended = lines[:-1], ended[:-1]
     return pl.DataFrame(
-        {"line_number": range(1, len(lines) + 1), "text": lines, "complete": ended},
-        schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean},
+        {"line_number": range(1, len(lines) + 1), "text": lines, "complete": ended, "clock": None},
+        schema={"line_number": pl.Int64, "text": pl.String, "complete": pl.Boolean, "clock": pl.Datetime("us")},
     ).with_columns(source=pl.lit(source))
 
 

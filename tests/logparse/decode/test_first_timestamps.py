@@ -2,17 +2,14 @@
 
 from datetime import datetime
 
-import polars as pl
 import pytest
+from helpers import lines_of
 
 from logparse.decode.first_timestamps import first_stamps
 
 
 def begins(*lines: str) -> tuple[int, datetime] | None:
-    text = {"source": "a.log", "line_number": range(1, len(lines) + 1), "text": lines}
-    found = first_stamps(
-        pl.DataFrame(text, schema={"source": pl.String, "line_number": pl.Int64, "text": pl.String}), 9
-    )
+    found = first_stamps(lines_of("".join(f"{line}\n" for line in lines), "a.log"), 9)
     return found.select("line_number", "first").row(0) if len(found) else None
 
 

@@ -5,8 +5,9 @@ from datetime import datetime, timedelta
 
 import polars as pl
 import pytest
-from helpers import run_logparse
+from helpers import megatron_line, run_logparse
 
+from logparse.decode.read_run import read_run
 from logparse.decode.values import clock
 from logparse.decode.yearless_clock import clock_of_steps
 from logparse.schema import is_dated
@@ -23,9 +24,7 @@ def read(text: str) -> datetime | None:
     [
         "[07/05 12:34:56 d2.utils.events]:  eta: 0:10:00",
         "WARNING [07/05 12:34:56 lb.scheduler]: x",
-        "(Worker pid=7, ip=10.0.0.1) INFO 07-05 12:34:56 [abstract.py:324] x",
-        "(pid=7) 07-05 12:34:56 x",
-        "[rank0]: 07-05 12:34:56 x",
+        "INFO 07-05 12:34:56 [abstract.py:324] x",
         "I0705 12:34:56 140 metric_logger.py:214] x",
     ],
 )
@@ -46,7 +45,8 @@ def test_a_stamp_with_a_year_wins():
 
 
 def steps(*times: datetime) -> pl.DataFrame:
-    return pl.DataFrame({"timestamp": times}, schema={"timestamp": pl.Datetime("us")})
+    lines = {"source": "run.log", "line_number": range(len(times)), "timestamp": times}
+    return pl.DataFrame(lines, schema_overrides={"timestamp": pl.Datetime("us")})
 
 
 def kept(frame: pl.DataFrame) -> pl.Series:
@@ -104,3 +104,19 @@ def test_no_year_in_what_is_written(tmp_path):
 def test_of_a_year_that_is_printed_all_is_written():
     assert is_dated(datetime(1970, 1, 1))
     assert not is_dated(datetime(1904, 12, 31))
+
+
+@pytest.mark.parametrize("stamp", ["%H:%M:%S ", "[%H:%M:%S.%f] ", "%I:%M:%S %p "])
+def test_a_clock_without_a_day_goes_on_after_midnight(tmp_path, stamp):
+    """Steps of ten minutes over two midnights, with a save behind each."""
+    begin = datetime(2026, 3, 1, 20, 5)
+    times = [begin + n * timedelta(minutes=10) for n in range(240)]
+    text = "".join(
+        f"{time:{stamp}}{line}\n"
+        for n, time in enumerate(times, 1)
+        for line in (megatron_line(n, ms=600_000.0), f"saving checkpoint at iteration {n:7} to c")
+    )
+    (tmp_path / "run.log").write_text(text)
+    log = read_run([str(tmp_path / "run.log")])
+    for frame in (log.steps, log.records["events"].filter(pl.col("kind") == "save starts")):
+        assert frame["timestamp"].diff().drop_nulls().unique().to_list() == [timedelta(minutes=10)]

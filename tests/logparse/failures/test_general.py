@@ -4,7 +4,7 @@ import pytest
 
 from logparse.decode.read_run import diagnose_run
 from logparse.failures.general import general_words, words_for
-from logparse.failures.prefixes import read_prefixes
+from logparse.inputs.writers import read_prefixes
 
 
 def test_samples_are_read_by_their_entry():

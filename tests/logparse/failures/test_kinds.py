@@ -8,18 +8,19 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logparse.failures import general, prefixes, scan
+from logparse.failures import general, scan
 from logparse.failures.general import general_words, words_for
 from logparse.failures.kinds import blurred, kind_of
 from logparse.failures.signatures import signatures
+from logparse.inputs import writers
 
 LINES = [sample for known in (*signatures(), *general_words()) for sample in known.sample]
-SAMPLES = [(known, prefixes.read_prefixes(sample).bare) for known in signatures() for sample in known.sample]
+SAMPLES = [(known, writers.read_prefixes(sample).bare) for known in signatures() for sample in known.sample]
 PREFIXES = ("", "[rank7]: ", " 3: [rank3]:", "2026-09-25 16:52:53,123 ", "1970-01-01 00:00:00 [rank0]: ", "node7: ")
 BARS = ("", "  2%|▏   | 13/620 [01:07<50:20,  4.98s/it]", "13it [00:10, 1.2it/s]\r")
 # Patterns that every line is read with: none of them may name a digit, or lines of a kind would not be read alike.
 READERS = [
-    *(scan.BAR_END, scan._PROSE, scan._WARNED, scan._LISTED, scan._MILD, prefixes._PREFIX, prefixes._FOLLOWS),
+    *(scan.BAR_END, scan._PROSE, scan._WARNED, scan._LISTED, scan._MILD, writers._PREFIX),
     *(general._EXCEPTION, general._OBJECT),
 ]
 

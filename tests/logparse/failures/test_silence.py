@@ -6,8 +6,8 @@ from helpers import megatron_line
 from analysis.present.parts import ScreenRows
 from analysis.present.views.ending import ending_parts
 from logparse.decode.read_run import diagnose_run
-from logparse.failures.prefixes import clock_of
 from logparse.failures.silence import silent_seconds
+from logparse.inputs.writers import clock_of
 
 STOP = (
     "W0110 14:55:05.687000 6198 torch/distributed/elastic/agent/server/api.py:719] "
@@ -76,3 +76,13 @@ def test_a_new_warning_that_is_printed_often_is_quoted_with_an_exception(tmp_pat
     assert [(line.line, line.role) for line in ending.evidence] == [(3, "error"), (26, "root")]
     ending, _ = diagnosed(tmp_path, *warned[:3], *steps, *warned, *trace, "ZeroDivisionError: division by zero")
     assert [line.role for line in ending.evidence] == ["root"]
+
+
+@pytest.mark.parametrize("stamp", ["2026-03-01 {}", "[2026年03月01日 {}]", "Mar 01 {}", "03/01/2026 {} AM"])
+def test_a_silence_is_seen_by_the_clock_of_a_collector(tmp_path, stamp):
+    """Nothing for an hour, then the job is stopped; the program itself prints no clock."""
+    said = [f"begin {n}" for n in range(9)] + ["SignalException: Process 7 got signal: 15"]
+    clocks = [*(f"08:00:0{n}" for n in range(9)), "09:10:08"]
+    lines = (f"{stamp.format(clock)} {line}" for clock, line in zip(clocks, said, strict=True))
+    ending, _ = diagnosed(tmp_path, *lines)
+    assert ending.silent_seconds == 4200.0

@@ -44,7 +44,7 @@ def read_bytes(tmp_path: Path, data: bytes, block_bytes: int = 2**20, name: str 
 
 def read_path(source: Source, block_bytes: int = 2**20) -> pl.DataFrame:
     blocks = (block.lines for block in read_blocks(source, block_bytes))
-    return pl.concat([pl.DataFrame(schema=LINE_COLUMNS), *blocks]).drop("source")
+    return pl.concat([pl.DataFrame(schema=LINE_COLUMNS), *blocks]).drop("source", "clock")
 
 
 def texts(frame: pl.DataFrame) -> list[str]:

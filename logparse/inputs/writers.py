@@ -4,41 +4,62 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from re import sub
 
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 
-# srun -l "3: ", mpiexec -l "[3] " before NCCL's lines; torchrun "[default3]:"; PyTorch "[rank3]:", also "[Rank 3]",
-# "[rank: 3]"; Primus "[rank-3/8]"; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; Open
-# MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; kubectl "[pod/job-worker-3/main]" and
-# --timestamps; nemo-run "job/3 "; glog "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL
-# "node7:4242:4300 [0] "; pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ", Kaggle "705.1s 1504 ", "rank 3: ",
-# "local_rank=3 ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): ", which only a line of a rank follows; an
-# editor's "537 ".
-_FOLLOWS = lazy_regex(
+# A line of a rank follows, not any other.
+_FOLLOWS = (
     r"(?=\[|Traceback|  File|File \"|During handling of |The above exception |(?:\w+\.)*\w+(?:Error|Exception)\b"
     r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: )"
 )
-_PREFIX = lazy_regex(
-    r"\s*(?:\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?|\[rank-(?P<rank>\d+)/\d+\]|\[default(?P<local>\d+)\]:"
-    r"|(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>: ?"
-    r"|\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? "
-    r"|\d+\.\d+s[\t ]+\d+[\t ]+"
-    r"|(?P<task>\d+): ?(?=\D)|[\w-]+/\d+ (?=\[)|\[(?P<task>\d+)\] (?=[A-Za-z][\w.-]*:\d+:\d+ \[)"
-    r"|\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)"
-    r"|\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)|\[pod/(?P<host>[\w.-]+)/[\w.-]+\] ?"
-    r"|-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))"
-    r"|\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?(?=[\s\[(])"
-    r"|\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]"
-    r"|(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "
-    r"|(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
-    r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS.pattern + r"|"
-    r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?:: +| +\| )"
-    + _FOLLOWS.pattern
-    + r"|\d{1,6} "
-    + _FOLLOWS.pattern
-    + r")"
+# Names of writers that are no words of a program, wherever they begin a line: PyTorch "[rank3]:", also "[Rank 3]",
+# "[rank: 3]"; torchrun "[default3]:"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53
+# 2020[3]<stderr>:"; "local_rank=3 "; Kaggle "705.1s 1504 "; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL
+# "(PolicyWorker[rank=9] pid=7)"; kubectl "[pod/job-worker-3/main]".
+_NAMED = (
+    r"\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?",
+    r"\[default(?P<local>\d+)\]:",
+    r"(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>:",
+    r"\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? ",
+    r"\d+\.\d+s[\t ]+\d+[\t ]+",
+    r"\((?:\w+(?:\[rank=(?P<rank>\d+)\])? )?(?:\w+ )?pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\)",
+    r"\(raylet(?:, ip=(?P<host>[\w.:-]+))?\)",
+    r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]",
 )
+# Words that a program may print too: srun -l "3: ", pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ".
+_TASK = r"(?P<task>\d+): ?"
+_HOST = r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?::| +\|)"
+# Those that only certain text follows, or that say more than who writes: Primus "[rank-3/8]", of 8 ranks; nemo-run
+# "job/3 "; mpiexec -l "[3] " before NCCL's lines; a logger's head, the stamp of kubectl --timestamps, glog
+# "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; "rank 3: ", "global rank 3: ",
+# "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 ".
+_FOLLOWED = (
+    r"\[rank-(?P<rank>\d+)/\d+\]",
+    _TASK + r"(?=\D)",
+    r"[\w-]+/\d+ (?=\[)",
+    r"\[(?P<task>\d+)\] (?=[A-Za-z][\w.-]*:\d+:\d+ \[)",
+    r"-? ?(?:[\w.]+ - )?(?:INFO|WARNING|ERROR) - (?=\[(?i:rank))",
+    r"\[?(?:\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d/\d{4})[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?:?"
+    r"(?: std(?:out|err) [FP])?(?=[\s\[(])",
+    r"\[?[EWIV]\d{3,4} \d\d:\d\d:\d\d[^\]]{0,200}\]",
+    r"(?P<host>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] ",
+    r"(?i:(?:global[ _])?rank)(?:: |[ :=_])?(?P<rank>\d{1,7})(?:/\d+)?(?: \(local_?rank:? ?(?P<local>\d+)\))?"
+    r"(?:\]|:|,| -| \||(?= )) *" + _FOLLOWS,
+    _HOST + " +" + _FOLLOWS,
+    r"\d{1,6} " + _FOLLOWS,
+)
+_PREFIX = lazy_regex(rf"\s*(?:{'|'.join((*_NAMED, *_FOLLOWED))})")
+
+
+def _for_polars(*patterns: str) -> str:
+    """A pattern of any of ``patterns``, without names and what may not be before it: polars knows neither."""
+    return "|".join(sub(r"\(\?!ERR\)", "", sub(r"\?P<\w+>", "?:", pattern)) for pattern in patterns)
+
+
+# What begins some lines of a log, and what begins nearly all: the writers of its lines.
+NAMED, TASKS, HOSTS = _for_polars(*_NAMED), r"\d+:", _for_polars(_HOST)
 # Ray names the worker before what it prints.
 OF_WORKER = lazy_regex(r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\)")
 _RANK = lazy_regex(r"\[(?:rank(\d{1,7})|(?i:rank)[:=] ?(\d{1,7})|rank-(\d{1,7})/\d+)\]")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
-from logparse.failures.prefixes import read_prefixes
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.writers import read_prefixes
 
 # Columns of terminals. No line of a text that one wrapped is longer than its width, and several are as long.
 NARROWEST, WIDEST, FEWEST_FULL = 60, 400, 2
 # Lines of one message that are joined, at most, and lines below it that are read.
 MOST_PARTS, LINES_BELOW = 8, 14
-# Lines of a log that a person may have pasted, and characters at each side of a place where it may be wrapped.
-MOST_PASTED, LONGEST_CUT = 2000, 64
+# Characters at each side of a place where a pasted log may be wrapped.
+LONGEST_CUT = 64
 
 
 def wrap_width(block: TextBlock) -> int | None:
@@ -48,11 +48,6 @@ def message_at(block: TextBlock, number: int, width: int | None) -> tuple[str, s
     while n < min(len(texts), MOST_PARTS) and len(texts[n - 1]) == width:
         n += 1
     return "".join(texts[:n]), "\n".join(texts[n : n + LINES_BELOW])
-
-
-def is_pasted(block: TextBlock) -> bool:
-    """Whether ``block`` is a whole short log."""
-    return block.first == 1 and 1 < block.count <= MOST_PASTED
 
 
 def cut_lines(block: TextBlock, pattern: str) -> list[int]:
