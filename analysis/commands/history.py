@@ -13,8 +13,7 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._forms import Form, print_json
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
-from analysis.commands._history_events import Named, named_runs
-from analysis.commands._history_regressions import regressions
+from analysis.commands._history_events import Named, named_runs, regressions
 from analysis.commands._input_files import check_output_file
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.files.outputs import write_parquet, write_whole

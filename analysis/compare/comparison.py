@@ -21,8 +21,7 @@ from analysis.compare.work_difference import Less, compared_work, explain, learn
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.metrics import FINAL_LOSS, FROM_RUNS, JUDGED, Metric
 from analysis.run.rows.exclusion_reasons import OF_THE_RUN
-from analysis.stats.noise import Noise, noise_floor
-from analysis.stats.outlier_runs import Outlier
+from analysis.stats.noise import Noise, Outlier, noise_floor
 from logparse.errors import InputError, UsageError
 from logparse.failures.ending import Ending
 from logparse.findings import Note, warn_caller, warning

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from analysis.compare.comparability import FIELDS, fill_implied
-from analysis.model.same import models_of
+from analysis.model.catalogue import models_of
 from analysis.model.shape import ModelShape
 
 # Parts of the layout as people abbreviate them; those of 1 are not named.

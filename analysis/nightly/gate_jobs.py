@@ -13,6 +13,7 @@ from functools import partial
 
 import polars as pl
 
+from analysis.compare.comparability import Field, check_fields
 from analysis.compare.independent_records import Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
@@ -20,12 +21,6 @@ from analysis.compare.verdict import CLOSE, find_metric
 from analysis.compare.work_difference import Less, flatters, is_setting_of_work
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.change_start import changes_around, is_slow_growth, place_start
-from analysis.nightly.ended_series import (
-    MOST_ENDED_DAYS,
-    differing,
-    find_predecessor,
-    find_successor,
-)
 from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_facts import (
     LOSSES_READ,
@@ -54,6 +49,7 @@ from analysis.nightly.job_runs import (
 from analysis.nightly.job_verdict import EndedSeries, JobVerdict
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
 from analysis.nightly.policy import JobRule, Policy
+from analysis.nightly.trend import split_series
 from analysis.stats.noise import LEVEL
 from analysis.stats.prediction import FEWEST, KEPT
 from logparse.errors import UsageError
@@ -251,3 +247,29 @@ def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list
     ids = runs["run_id"].to_list()
     at = min(map(ids.index, began))
     return ids[max(0, at - most) : at], ids[at : at + most]
+
+
+# A series that ended earlier is no longer looked at.
+MOST_ENDED_DAYS = 90
+# A series of no named job that differs in more fields is another job.
+MOST_FIELDS = 3
+
+
+def find_predecessor(runs: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame | None:
+    """The series of ``runs`` that ended last before ``newest`` began."""
+    series = map(in_time, split_series(runs.filter(~pl.col("run_id").is_in(newest["run_id"].to_list()))))
+    ended = (one for one in series if len(one) > FEWEST and one["when"][-1] < newest["when"][0])
+    return max(ended, key=lambda one: one["when"][-1], default=None)
+
+
+def find_successor(runs: pl.DataFrame, others: Sequence[pl.DataFrame]) -> tuple[Field, ...]:
+    """In what the series differs that followed ``runs``: of those of ``others`` the most similar; empty for none."""
+    ended = runs["when"][-1]
+    later = (one for one in others if one["when"][0] > ended and (one["when"][0] - ended).days <= MOST_IDLE_DAYS)
+    fields = min((differing(runs, one) for one in later), key=len, default=())
+    return fields if len(fields) <= MOST_FIELDS else ()
+
+
+def differing(before: pl.DataFrame, after: pl.DataFrame) -> tuple[Field, ...]:
+    """The fields that differ between two series."""
+    return tuple(field for field in check_fields(before, after) if field.state == "different")

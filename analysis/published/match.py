@@ -12,8 +12,8 @@ from functools import cache
 import regex
 
 from analysis.hardware.devices import find_device, is_cpu
+from analysis.model.catalogue import same_kind, same_model
 from analysis.model.parameters import count_parameters
-from analysis.model.same import same_kind, same_model
 from analysis.model.shape import ModelShape
 from analysis.published.baselines import Baseline, contradicts_itself, find_baseline, published
 from logparse.errors import UsageError

@@ -21,8 +21,7 @@ from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shar
 from analysis.present.views.runs import counted, lowest, outlying_runs
 from analysis.present.words import word
 from analysis.report.page_frame import render
-from analysis.report.shown_numbers import NONE, number, percent
-from analysis.report.thresholds import LIMITS, OF_CLOCK, OF_PEAK
+from analysis.report.shown_numbers import LIMITS, NONE, OF_CLOCK, OF_PEAK, number, percent
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops import Formula, default_formula
-from analysis.hardware.devices import DevicePeak, known_name
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import DevicePeak, known_name, resolve_peak
 from analysis.published.baselines import Baseline, published
 from analysis.run.checks.targets import Requirement
 from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule

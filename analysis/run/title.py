@@ -11,9 +11,8 @@ from typing import Any, cast
 import polars as pl
 
 from analysis.hardware.devices import BY_HAND
-from analysis.model.catalogue import catalogued, named_in
+from analysis.model.catalogue import catalogued, has_shape, models_of, named_in, same_model
 from analysis.model.parameters import Parameters, count_parameters
-from analysis.model.same import has_shape, models_of, same_model
 from analysis.model.shape import ModelShape
 from analysis.run.load import SIZES, contradicted
 from analysis.run.notes import FAST_FOR_CPU

@@ -20,8 +20,7 @@ from analysis.cli import build_app
 from analysis.commands._help import FILLED, shown_help, translate_refusal
 from analysis.flops import all_formulas, find_formula
 from analysis.flops.printed import PRINTED_FORMULAS
-from analysis.hardware.devices import BY_HAND, all_devices
-from analysis.hardware.peak import BASES
+from analysis.hardware.devices import BASES, BY_HAND, all_devices
 from analysis.model.catalogue import find_model
 from analysis.present.console import wrap
 from analysis.present.words import words as words_of_codes

@@ -41,7 +41,7 @@ from analysis.hardware.devices import Device, DevicePeak
 from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.history.events import Acceptance, Event
 from analysis.history.run_records import HEAVY, RUN_COLUMNS
-from analysis.identify.candidates import Candidate
+from analysis.identify.matching import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
 from analysis.nightly.job_verdict import News

@@ -10,8 +10,7 @@ from typing import Any
 
 from analysis.flops import real_model_formula
 from analysis.hardware.devices import BY_HAND, is_cpu
-from analysis.model.catalogue import catalogued, named_in
-from analysis.model.same import models_of
+from analysis.model.catalogue import catalogued, models_of, named_in
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.throughput import throughput_of_all

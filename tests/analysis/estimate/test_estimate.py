@@ -18,8 +18,7 @@ from analysis.estimate.state import MEGATRON, MIXED, replica_figure, state_figur
 from analysis.estimate.step import bubble_share, link_seconds, network_seconds, share_of_step, traffic_bytes
 from analysis.estimate.work import Work, devices_for, total_flops, training_time
 from analysis.flops import find_formula
-from analysis.hardware.devices import find_device
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import find_device, resolve_peak
 from analysis.model.catalogue import all_models, find_model
 from analysis.model.parameters import Details, count_parameters
 from analysis.model.shape import ModelShape

@@ -7,7 +7,7 @@ import pytest
 from helpers import ROOT, run_logparse
 
 from analysis.flops.printed import PRINTED_FORMULAS
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import resolve_peak
 from analysis.model.catalogue import all_models, find_model
 from analysis.model.shape import ModelShape
 from analysis.present.views.expectations import published_sentences

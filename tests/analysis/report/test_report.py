@@ -33,8 +33,7 @@ from analysis.report.page_frame import bundle
 from analysis.report.payload import as_json, payload, specification
 from analysis.report.settings import ONLY_WITH, OPTIONAL, context_tables
 from analysis.report.several import incomparable
-from analysis.report.shown_numbers import difference, engineering, number, percent
-from analysis.report.thresholds import level_of
+from analysis.report.shown_numbers import difference, engineering, level_of, number, percent
 from analysis.report.time_breakdown import time_breakdown_bar
 from analysis.report.worked_formula import write_out
 from analysis.run.checks.targets import parse_requirement

@@ -7,8 +7,7 @@ import pytest
 from helpers import of_code
 
 from analysis.flops import all_formulas, find_formula
-from analysis.hardware.devices import DevicePeak, peak_by_hand
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import DevicePeak, peak_by_hand, resolve_peak
 from analysis.present.words import say
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.notes import unknown
