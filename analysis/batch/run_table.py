@@ -173,9 +173,9 @@ def lost_by_cause(runs: pl.DataFrame, overheads: pl.DataFrame) -> pl.DataFrame:
 
     ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
     """
-    own = overheads.filter(~pl.col("cause").is_in(IN_STEPS)).join(runs, on="run", how="semi", maintain_order="left")
+    outside = overheads.filter(~pl.col("cause").is_in(IN_STEPS)).join(runs, on="run", how="semi", maintain_order="left")
     by_cause = (
-        own.drop_nulls("device_hours")
+        outside.drop_nulls("device_hours")
         .group_by("cause", maintain_order=True)
         .agg(
             pl.col("device_hours").sum(),

@@ -55,15 +55,15 @@ def chart_rows(steps: pl.DataFrame, name_of: NameOf = str, most: int = MOST_POIN
 def axes_of(steps: pl.DataFrame) -> list[str]:
     """The axes along which every run has values."""
     placed = place_rows(steps)
-    known = placed.group_by("run").agg(pl.col(axis).is_not_null().any() for axis in AXES)
-    return [axis for axis in AXES if known[axis].all()]
+    has_axes = placed.group_by("run").agg(pl.col(axis).is_not_null().any() for axis in AXES)
+    return [axis for axis in AXES if has_axes[axis].all()]
 
 
 def evaluation_rows(steps: pl.DataFrame, evaluations: pl.DataFrame) -> pl.DataFrame:
     """Evaluations with a loss, placed on the axes by the last row at or before their step."""
     places = place_rows(steps).select("run", *AXES).drop_nulls("step").sort("step")
-    known = evaluations.filter(pl.col("loss").is_finite()).drop_nulls("step").sort("step")
-    placed = known.join_asof(places, on="step", by="run", strategy="backward", check_sortedness=False)
+    finite = evaluations.filter(pl.col("loss").is_finite()).drop_nulls("step").sort("step")
+    placed = finite.join_asof(places, on="step", by="run", strategy="backward", check_sortedness=False)
     return placed.select("run", *AXES, "loss", "dataset", why=pl.lit(tr(EVALUATION))).head(MOST_POINTS)
 
 

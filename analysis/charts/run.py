@@ -99,10 +99,10 @@ def same_curves(steps: pl.DataFrame) -> list[str]:
 
 def _constant(ratio: pl.Series, one: pl.Series, other: pl.Series) -> bool:
     """Whether ``ratio`` is the same in all rows, and both are known in the same rows."""
-    known = ratio.filter(ratio.is_finite())
-    if not len(known) or bool((one.is_finite().fill_null(False) != other.is_finite().fill_null(False)).any()):
+    finite = ratio.filter(ratio.is_finite())
+    if not len(finite) or bool((one.is_finite().fill_null(False) != other.is_finite().fill_null(False)).any()):
         return False
-    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    low, high = float(finite.min()), float(finite.max())  # type: ignore[arg-type]
     return high - low <= SAME_RATIO * abs(high)
 
 

@@ -190,13 +190,13 @@ def _outside(n: int, one: str, more: str) -> str:
 def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     """What the chart shows of the run and what not."""
     column, top, bottom = plot.series.column, _highest_shown(plot), plot.ends.low if plot.ends else None
-    own = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
-    excluded, copies = int((~own["counted"]).sum()), len(steps) - len(own)
-    unknown = len(own) - int(own[column].is_finite().sum())
-    above = int((own[column].is_finite() & (own[column] > top)).sum()) if top is not None else 0
-    below = int((own[column].is_finite() & (own[column] < bottom)).sum()) if bottom is not None else 0
+    uncopied = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
+    excluded, copies = int((~uncopied["counted"]).sum()), len(steps) - len(uncopied)
+    unknown = len(uncopied) - int(uncopied[column].is_finite().sum())
+    above = int((uncopied[column].is_finite() & (uncopied[column] > top)).sum()) if top is not None else 0
+    below = int((uncopied[column].is_finite() & (uncopied[column] < bottom)).sum()) if bottom is not None else 0
     parts = {
-        tr("hollow: excluded ({n} of {total})", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
+        tr("hollow: excluded ({n} of {total})", n=f"{excluded:,}", total=f"{len(uncopied):,}"): excluded,
         tr("{n} rows of other ranks not shown", n=f"{copies:,}"): copies,
         tr("rows without a value: {n}", n=f"{unknown:,}"): unknown,
         describe_thinning(drawn): drawn["rows"].max() != 1,
@@ -216,10 +216,10 @@ WIDE = 20
 
 def wide(values: pl.Series, times: float = WIDE) -> bool:
     """Whether some value exceeds ``times`` the median, so that a linear scale would flatten all others."""
-    known = values.filter(values.is_finite())
-    if not len(known) or known.le(0).any():
+    finite = values.filter(values.is_finite())
+    if not len(finite) or finite.le(0).any():
         return False
-    return bool((known > times * pl.Series([known.median()])).any())
+    return bool((finite > times * pl.Series([finite.median()])).any())
 
 
 def top_of(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule], dashed: str | None) -> float | None:

@@ -24,8 +24,8 @@ WIDTH, BAR = 720, 44
 def parts_in_order(time_breakdown: pl.DataFrame) -> list[str]:
     """Useful work first, then the rest, the most costly over all runs first."""
     total = time_breakdown.group_by("part", maintain_order=True).agg(pl.col("seconds").sum())
-    others = total.filter(pl.col("part") != USEFUL).sort("seconds", descending=True, maintain_order=True)
-    return [*([USEFUL] if len(others) < len(total) else []), *others["part"]]
+    not_useful = total.filter(pl.col("part") != USEFUL).sort("seconds", descending=True, maintain_order=True)
+    return [*([USEFUL] if len(not_useful) < len(total) else []), *not_useful["part"]]
 
 
 def by_cause(time_breakdown: pl.DataFrame) -> pl.DataFrame:

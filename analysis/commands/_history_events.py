@@ -155,5 +155,5 @@ def regressions(
     form = Form(as_json, as_markdown)
     policy = project_policy()
     nights = Nights(open_history(history_place(history), teller()))
-    found = find_regressions(nights.judge(policy), standing(nights.events).acceptances)
-    form.print(lambda: document(found, policy.run_url), lambda: compose_regressions(found, policy.run_url))
+    regressions = find_regressions(nights.judge(policy), standing(nights.events).acceptances)
+    form.print(lambda: document(regressions, policy.run_url), lambda: compose_regressions(regressions, policy.run_url))

@@ -94,8 +94,8 @@ class Printer:
         """Print a table of those ``results`` that are asked for; the logs of ``failed`` could not be read."""
         everything = runs_table(results)
         shown = asked.of_runs(everything)
-        named = {run.name: run for run in results}
-        chosen = [named[name] for name in shown["run"]]
+        by_name = {run.name: run for run in results}
+        chosen = [by_name[name] for name in shown["run"]]
         # Of runs that nobody sees nothing is composed.
         if self.as_json or self.quiet:
             self._print(chosen, [], document_of_many(everything, shown))

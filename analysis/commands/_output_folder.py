@@ -161,8 +161,8 @@ def has_overlay(runs: int) -> bool:
 
 def _pages(results: Sequence[Run], each: bool) -> dict[str, Sequence[Run]]:
     """The runs on each page: all on one, where there are few, and where ``each`` is one every run on its own."""
-    own = {f"{PAGES}/{run.name}/{PAGE}": [run] for run in results} if each else {}
-    return own | ({PAGE: results} if len(results) <= MOST_ON_A_PAGE else {})
+    pages = {f"{PAGES}/{run.name}/{PAGE}": [run] for run in results} if each else {}
+    return pages | ({PAGE: results} if len(results) <= MOST_ON_A_PAGE else {})
 
 
 def _charts(result: Run) -> dict[str, alt.LayerChart]:

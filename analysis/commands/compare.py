@@ -73,9 +73,9 @@ def compare(
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     report = teller()
-    named = named_sides((baseline, *candidates), history, how, report)
-    first, *others = named.sides
-    results = [compare_sides(first, other, chosen, limit, allowed, named.others, guards=guards) for other in others]
+    sides = named_sides((baseline, *candidates), history, how, report)
+    first, *others = sides.sides
+    results = [compare_sides(first, other, chosen, limit, allowed, sides.others, guards=guards) for other in others]
     if out is not None:
         _write(results, out, force, report, verbose)
     print_comparisons(results, form, verbose)

@@ -144,13 +144,13 @@ def estimate(
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
     facts = all_given(short | short_facts(**switches, network_gbits=network_gbits), inputs)
     standing = find_project_settings()
-    named = model or inputs.options.get("model")
+    model_name = model or inputs.options.get("model")
     by = formula or inputs.options.get("formula") or standing.get("formula")
     counted_by = find_formula(by) if by else real_model_formula()
-    asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
+    asked = Asked(counted_by, find_model(model_name).details if model_name else NO_DETAILS, tokens, utilisation, days)
     asked.check()
     machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)
-    planned = estimate_planned(facts, asked, machine, named, from_log)
+    planned = estimate_planned(facts, asked, machine, model_name, from_log)
     written = _write(planned.result.fit, out, force) if out is not None else None
     form.print(lambda: estimate_document(planned), lambda: estimate_parts(planned))
     if written is not None and (not as_json or planned.result.fit is None):

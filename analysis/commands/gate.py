@@ -155,9 +155,9 @@ def gate(
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
-    named = named_sides(asked, history, how, report)
+    sides = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
-    if (compared := compare_jobs(named, Question(chosen, guards, limit, allowed))) is not None:
+    if (compared := compare_jobs(sides, Question(chosen, guards, limit, allowed))) is not None:
         _post(webhook, webhook_as, compared.comparisons, report)
         _publish(out, force, texts(compared, strict, failing), summary(compared), report)
         try:
@@ -165,8 +165,8 @@ def gate(
         finally:
             exit_of_sides(compared, strict, failing)
         return
-    old, new = named.sides
-    result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
+    old, new = sides.sides
+    result = compare(old, new, chosen, limit, allowed, sides.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)
     _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)

@@ -45,8 +45,8 @@ def _differ(runs: Collection[pl.DataFrame]) -> bool:
 
 
 def _tokens_per_step(losses: pl.DataFrame) -> float | None:
-    known = losses.drop_nulls("tokens")
-    steps, tokens = (int(known[name].max() or 0) - int(known[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
+    counted = losses.drop_nulls("tokens")
+    steps, tokens = (int(counted[name].max() or 0) - int(counted[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
     return tokens / steps if steps else None
 
 

@@ -159,8 +159,8 @@ def _least(names: regex.Pattern[str], number: str) -> pl.Expr:
 def _numbers(names: regex.Pattern[str], number: str) -> pl.Expr:
     """The numbers of the settings with such names."""
     name, value = pl.element().struct.field("name").str.to_lowercase(), pl.element().struct.field("value")
-    found = value.filter(name.str.contains(names.pattern)).str.extract(number).cast(pl.Float64, strict=False)
-    return pl.col("settings").list.eval(found.drop_nulls())
+    values = value.filter(name.str.contains(names.pattern)).str.extract(number).cast(pl.Float64, strict=False)
+    return pl.col("settings").list.eval(values.drop_nulls())
 
 
 def _is_within(runs: pl.DataFrame) -> pl.Expr:

@@ -168,9 +168,9 @@ def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[
         dropped |= {"padded_vocab_size"}
     if "recompute" in given:
         dropped |= OF_RECOMPUTE
-    kept = {name: fact for name, fact in printed.items() if name not in dropped}
+    facts_left = {name: fact for name, fact in printed.items() if name not in dropped}
     assumed = {name: Fact(value, Origin("assumed")) for name, value in ASSUMED.items()}
-    return derive(assumed | kept | dict(given))
+    return derive(assumed | facts_left | dict(given))
 
 
 def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[Note]:

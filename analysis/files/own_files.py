@@ -101,10 +101,10 @@ class OwnFiles:
 
     def check_inputs(self, inputs: Iterable[Path]) -> None:
         """Refuse inputs that an earlier command wrote: they would be replaced. Raises UsageError."""
-        own = {_identity(self.folder / name): name for name in self.listed}
-        own.pop(None, None)
+        listed_files = {_identity(self.folder / name): name for name in self.listed}
+        listed_files.pop(None, None)
         for path in inputs:
-            if (name := own.get(_identity(path))) is not None:
+            if (name := listed_files.get(_identity(path))) is not None:
                 raise input_overwritten(path, self.folder / name)
 
     def remove(self, names: Iterable[str]) -> None:

@@ -90,9 +90,9 @@ class ResultFolder:
             return
         folder = Path(self.place)
         check_folder(folder, force)
-        own = OwnFiles.of(folder)
-        own.check_inputs(Path(one) for one in inputs if not is_url(one))
-        own.check_free(names, force)
+        files = OwnFiles.of(folder)
+        files.check_inputs(Path(one) for one in inputs if not is_url(one))
+        files.check_free(names, force)
 
     def _check_store(self, store: Store, force: bool, names: Iterable[str]) -> None:
         there = {name for name in _names(store) if not is_bookkeeping(name)}
@@ -143,18 +143,18 @@ class ResultFolder:
 
     def _publish(self, temporary: Path, command: str, force: bool) -> None:
         names = _files(temporary)
-        own = OwnFiles.of(Path(self.place))
-        own.check_free(names, force)
-        stale = stale_of(own.listed, names, command) if force else set()
-        listed = {**own.listed, **dict.fromkeys(names, command)}
+        files = OwnFiles.of(Path(self.place))
+        files.check_free(names, force)
+        stale = stale_of(files.listed, names, command) if force else set()
+        listed = {**files.listed, **dict.fromkeys(names, command)}
         try:
             # Whatever ends this before its end, no file of ours is missing from the list.
             self._write_list(temporary, listed)
             for name in names:
-                path = own.folder / name
+                path = files.folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 (temporary / name).replace(path)
-            own.remove(stale)
+            files.remove(stale)
             self._write_list(temporary, {name: by for name, by in listed.items() if name not in stale})
         except OSError as error:
             raise refused(error, error.filename2 or error.filename or self.place) from error

@@ -135,8 +135,10 @@ def find_device(name: str) -> Device:
         raise UsageError(tr(_AMBIGUOUS, name=name), remedy=tr(_AMBIGUOUS_REMEDY))
     device = _index().get(key)
     if device is None or vendor not in ("", device.vendor):
-        known = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
-        raise unknown_name(msg("device"), name, known, tr("`logparse hardware` lists them all; or give --peak-tflops"))
+        spellings = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
+        raise unknown_name(
+            msg("device"), name, spellings, tr("`logparse hardware` lists them all; or give --peak-tflops")
+        )
     return device
 
 
@@ -176,8 +178,8 @@ def nominal_peak(peak: DevicePeak) -> float | None:
         return None
     device = find_device(peak.name)
     dtypes = SIXTEEN_BIT if peak.dtype in SIXTEEN_BIT else (peak.dtype,)
-    found = (_peak(device, dtype, "headline") for dtype in (peak.dtype, *dtypes))
-    return next((one.tflops_per_second for one in found if one is not None), None)
+    headline_peaks = (_peak(device, dtype, "headline") for dtype in (peak.dtype, *dtypes))
+    return next((one.tflops_per_second for one in headline_peaks if one is not None), None)
 
 
 def faster_types(peak: DevicePeak, share: float) -> list[str]:

@@ -288,8 +288,8 @@ def content_hash(steps: pl.DataFrame) -> str:
 
 def _digest(frame: pl.DataFrame) -> str:
     """Hash of the values, column by column; a column of nulls is left out."""
-    known = [column for column in frame if column.null_count() < len(column)]
-    text = "\x1d".join(f"{column.name}\x1e" + "\x1f".join(map(_word, column.to_list())) for column in known)
+    filled = [column for column in frame if column.null_count() < len(column)]
+    text = "\x1d".join(f"{column.name}\x1e" + "\x1f".join(map(_word, column.to_list())) for column in filled)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

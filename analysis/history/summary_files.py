@@ -32,8 +32,8 @@ def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
     """
     import pyarrow.parquet
 
-    known = [column.name for column in frame if column.null_count() < len(column)] or frame.columns
-    table = frame.select(known).to_arrow()
+    filled = [column.name for column in frame if column.null_count() < len(column)] or frame.columns
+    table = frame.select(filled).to_arrow()
     metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
     buffer = io.BytesIO()
     how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": False, "store_schema": False}

@@ -169,8 +169,8 @@ def _explained(side: RateComparison, known: Known, causes: Sequence[Cause], divi
 def _merged(notes: Sequence[Note]) -> list[Note]:
     """All formulas as one cause."""
     names = [name for note in notes for name in note.fields.get("formulas", ())]
-    others = [note for note in notes if "formulas" not in note.fields]
-    return [info("counts_by_formula", formulas=names), *others] if names else others
+    own_notes = [note for note in notes if "formulas" not in note.fields]
+    return [info("counts_by_formula", formulas=names), *own_notes] if names else own_notes
 
 
 def _within_documents(side: RateComparison, context: RunContext) -> Note | None:

@@ -123,16 +123,16 @@ def explain(
     rows: Sequence[Candidate], logged: float | None, scale: float, rounding: Rounding, recompute: Recompute | None
 ) -> Iterator[Note]:
     """The findings on a log whose rows could be compared, in order: they are parts of one sentence."""
-    known = [row for row in rows if row.tflops_per_second_per_device is not None]
+    computed = [row for row in rows if row.tflops_per_second_per_device is not None]
     missing = _missing(rows)
-    if not known or logged is None:
+    if not computed or logged is None:
         yield info("no_formula_computed_without_shape", unknown=unknown(missing))
         return
-    matching = [row for row in known if row.matches]
-    yield from _matched(matching, known, logged, scale, rounding) if matching else _unmatched(logged, known)
+    matching = [row for row in computed if row.matches]
+    yield from (_matched(matching, computed, logged, scale, rounding) if matching else _unmatched(logged, computed))
     if matching:
         yield from [REMARKS[key] for row in matching if recompute and (key := (row.id, recompute)) in REMARKS][:1]
-        yield from _ours(known, recompute)
+        yield from _ours(computed, recompute)
     if missing:
         left = sum(bool(row.missing) and row.missing != (CORE_ATTENTION_RATIO,) for row in rows)
         yield info("formulas_not_computed", n=left, unknown=unknown(missing))

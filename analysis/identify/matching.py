@@ -72,14 +72,14 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: flo
 
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
-    known = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
-    if not known:
+    countable = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
+    if not countable:
         return 1.0, ()
     rows = _with_allowed(logged, rounding)
-    fits = {(scale, f.id) for f in known for scale in _fitting_scales(f, shape, rows, rounding)}
+    fits = {(scale, f.id) for f in countable for scale in _fitting_scales(f, shape, rows, rounding)}
     for scale in SCALES:
         for exact in (True, False):
-            if ids := tuple(f.id for f in known if (f.accuracy == 0) is exact and (scale, f.id) in fits):
+            if ids := tuple(f.id for f in countable if (f.accuracy == 0) is exact and (scale, f.id) in fits):
                 return scale, ids
     return 1.0, ()
 

@@ -165,8 +165,8 @@ def models_of(shape: ModelShape) -> tuple[Model, ...]:
 
     None whose shape is common: GPT-2, OPT, Pythia and MPT share theirs.
     """
-    own = (model for model in all_models() if not model.common_shape)
-    return tuple(model for model in own if has_shape(model, shape))
+    of_own_shape = (model for model in all_models() if not model.common_shape)
+    return tuple(model for model in of_own_shape if has_shape(model, shape))
 
 
 def has_shape(model: Model, shape: ModelShape) -> bool:

@@ -113,8 +113,8 @@ def comparable_with_newest(runs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Fiel
     mine = next(in_time(one) for one in split_series(runs) if newest in one["run_id"])
     if len(mine) > FEWEST or len(mine) == len(runs):
         return mine, ()
-    others = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
-    return mine, tuple(field for field in check_fields(others, mine) if field.refused)
+    not_comparable = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
+    return mine, tuple(field for field in check_fields(not_comparable, mine) if field.refused)
 
 
 def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -> Observations:

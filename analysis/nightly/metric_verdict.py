@@ -102,8 +102,8 @@ def judge_newest(
     before = len(measured(runs[:fixed], metric))
     if fixed and before < FEWEST:
         return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
-    kept = rule.baseline.runs if rule.baseline.kind == "last" else len(with_metric)
-    night = watch_metric(with_metric, metric, least, rule, known, kept, before)[-1]
+    most = rule.baseline.runs if rule.baseline.kind == "last" else len(with_metric)
+    night = watch_metric(with_metric, metric, least, rule, known, most, before)[-1]
     began = with_metric["run_id"][-night.nights] if night.nights else None
     shown, verdict = _shown(night, metric), verdict_on(night, metric)
     return MetricNight(metric, least, newest[metric.column], shown, *verdict, began, _p_of_worse(night, metric))

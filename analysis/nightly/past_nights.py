@@ -55,8 +55,8 @@ class Nights:
         """The verdicts on all jobs as they were on ``day``. Raises UsageError where there is nothing to judge."""
         evidence = self.evidence(day)
         acceptances = standing(self._events(day)).acceptances
-        kept = HistoryOfJobs(self.settings, self.steps, acceptances, evidence.excluded)
-        return judge_jobs(evidence.runs, policy, kept)
+        history = HistoryOfJobs(self.settings, self.steps, acceptances, evidence.excluded)
+        return judge_jobs(evidence.runs, policy, history)
 
     def each(self, policy: Policy, first: date, last: date) -> Iterator[JudgedNight]:
         """Every day from ``first`` to ``last`` on which a run began. Raises UsageError where there is none."""

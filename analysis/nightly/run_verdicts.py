@@ -51,10 +51,10 @@ def verdicts_of_runs(
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
-    named = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
-    yield from named
+    jobs = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
+    yield from jobs
     # Of unrelated runs one is not half of another.
-    yield from ((policy.rest, series) for series in split_series(unnamed(runs, named)))
+    yield from ((policy.rest, series) for series in split_series(unnamed(runs, jobs)))
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:

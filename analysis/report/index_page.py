@@ -238,8 +238,8 @@ def _causes(runs: pl.DataFrame, overheads: pl.DataFrame, pages: bool) -> list[di
 
 def _data(runs: pl.DataFrame) -> dict[str, Any]:
     """The values for sorting and filtering: every number of the table, unrounded."""
-    known = [name for name in NUMBERS if runs[name].null_count() < len(runs)]
-    return {"numbers": {name: [_finite(value) for value in runs[name]] for name in known}}
+    filled = [name for name in NUMBERS if runs[name].null_count() < len(runs)]
+    return {"numbers": {name: [_finite(value) for value in runs[name]] for name in filled}}
 
 
 def _finite(value: float | None) -> float | None:

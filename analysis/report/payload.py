@@ -121,11 +121,11 @@ def _specs(
 ) -> dict[str, dict[str, Any]]:
     """By chart, then by axis; a chart that is not along the run has the one axis ``none``."""
     peaks = [run.analysis.computation.peak for run in runs]
-    known = [peak.peak_tflops_per_second for peak in peaks if peak]
+    peak_values = [peak.peak_tflops_per_second for peak in peaks if peak]
     formula = runs[0].analysis.computation.formula.name
     specs: dict[str, dict[str, Any]] = {}
     repeated = same_curves(steps)
-    for name, chart in series_charts(steps, evaluations, known, formula, rows=rows).items():
+    for name, chart in series_charts(steps, evaluations, peak_values, formula, rows=rows).items():
         if name in repeated:
             continue
         drawn = specification(chart)

@@ -90,10 +90,10 @@ def analyze_steps(
     clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
-    known = repaired.trusted and not clock.notes
+    is_clock_sure = repaired.trusted and not clock.notes
     # The time of separate trainings is of none of them.
     one_training = segments["lineage"].n_unique() <= 1
-    goodput = _share(time_breakdown, USEFUL) if known and one_training else None
+    goodput = _share(time_breakdown, USEFUL) if is_clock_sure and one_training else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
@@ -109,7 +109,7 @@ def analyze_steps(
         reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
-        time_to_train_seconds=time_to_train(computed, events) if known else None,
+        time_to_train_seconds=time_to_train(computed, events) if is_clock_sure else None,
         streams=tuple(streams),
     )
     data_notes = (
@@ -143,9 +143,9 @@ def _share(time_breakdown: pl.DataFrame, part: str) -> float | None:
 
 def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
     """FLOPs of the last step whose batch and sequence length are known."""
-    known = steps["global_batch_size", "seq_length"].drop_nulls()
-    if known.is_empty():
+    sizes = steps["global_batch_size", "seq_length"].drop_nulls()
+    if sizes.is_empty():
         return None
-    batch, length = known.row(-1)
+    batch, length = sizes.row(-1)
     per_sample = how.flops_per_sample(length, how.quoted)
     return None if per_sample is None else per_sample * batch

@@ -93,11 +93,11 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
 
 def _shape_of_name(context: RunContext) -> dict[str, Fact]:
     """The shape of the model that the log names, where the catalogue has it and the log prints no size."""
-    named = context.facts.get("model_name")
-    if named is None or context.get("num_layers") is not None or context.get("hidden_size") is not None:
+    model_name = context.facts.get("model_name")
+    if model_name is None or context.get("num_layers") is not None or context.get("hidden_size") is not None:
         return {}
-    model = catalogued(named.value)
-    origin = replace(named.origin, rule=f"model_name {named.value}")
+    model = catalogued(model_name.value)
+    origin = replace(model_name.origin, rule=f"model_name {model_name.value}")
     return {} if model is None else {name: Fact(value, origin) for name, value in model.quantities().items()}
 
 
@@ -225,16 +225,16 @@ def _check_ranks(steps: pl.DataFrame, contexts: Contexts) -> None:
     if not steps["copied"].any():
         return
     parts = {str(name[0]): rows for name, rows in steps.group_by("source", maintain_order=True)}
-    kept = next(file for file, rows in parts.items() if not rows["copied"].all())
+    first_file = next(file for file, rows in parts.items() if not rows["copied"].all())
     for file, rows in parts.items():
-        if not rows["copied"].all() or not _other_losses(parts[kept], rows):
+        if not rows["copied"].all() or not _other_losses(parts[first_file], rows):
             continue
         for name in OF_JOB:
-            _check_values(name, {one: contexts[one] for one in (kept, file)})
-        paces = [float(part["step_time_ms"].median() or 0) for part in (parts[kept], rows)]  # type: ignore[arg-type]
+            _check_values(name, {one: contexts[one] for one in (first_file, file)})
+        paces = [float(part["step_time_ms"].median() or 0) for part in (parts[first_file], rows)]  # type: ignore[arg-type]
         if min(paces) > 0 and max(paces) / min(paces) > 1 + PACE_APART:
             one, other = (f"{ms:,.0f} ms" for ms in paces)
-            names = {"file": some([kept], 1), "second": some([file], 1)}
+            names = {"file": some([first_file], 1), "second": some([file], 1)}
             text = msg("a step takes {one} in {file} and {other} in {second}, and the losses differ")
             raise _refusal(tr(text, one=one, other=other, **names), list(parts))
 

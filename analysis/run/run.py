@@ -258,13 +258,13 @@ class Run:
 
     def __repr__(self) -> str:
         """One line: name, framework, steps, and the headline metrics that are known."""
-        known = " ".join(part for part in (self.framework.name, self.framework.version) if part)
+        framework = " ".join(part for part in (self.framework.name, self.framework.version) if part)
         numbers = [
             f"{metric.label} {metric.text(value)} {metric.shown_unit}".removesuffix(f" {metric.label}")
             for metric in HEADLINE
             if (value := self.value(metric.column)) is not None
         ]
-        parts = [known, f"{len(self.steps)} step lines", *numbers]
+        parts = [framework, f"{len(self.steps)} step lines", *numbers]
         return f"<Run {self.name!r}: {', '.join(part for part in parts if part)}>"
 
 

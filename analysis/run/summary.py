@@ -64,8 +64,8 @@ def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
 
 def last_finite(values: pl.Series) -> float | None:
     """The last finite of ``values``; None if there is none."""
-    known = values.drop_nulls()
-    finite = known.filter(known.is_finite())
+    numbers = values.drop_nulls()
+    finite = numbers.filter(numbers.is_finite())
     return float(finite[-1]) if len(finite) else None
 
 

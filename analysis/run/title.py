@@ -159,9 +159,9 @@ def names_of_model(analysis: Analysis, context: RunContext, sources: Sequence[st
     # Models of several families have one shape: Code Llama has that of Llama 2.
     if printed and has_shape(printed, shape):
         return [printed.name]
-    named = [model.name for model in models_of(shape)]
+    models = [model.name for model in models_of(shape)]
     text = " ".join((*sources, name)).lower().replace("_", "-")
-    names = [name for name in named if _is_in(text, name)] or named
+    names = [name for name in models if _is_in(text, name)] or models
     return names if len(names) <= MODELS_NAMED else []
 
 

@@ -70,10 +70,10 @@ def _details(run: Run, price: float | None) -> Iterator[Part]:
         (tr("notes"), [list_notes((n for n in run.notes if n.level != "warning"), run.log.sources)]),
     )
     for heading, parts in sections:
-        known = [part for part in parts if part != Sentences([])]
-        if known:
+        filled = [part for part in parts if part != Sentences([])]
+        if filled:
             yield Heading(heading)
-            yield from known
+            yield from filled
 
 
 def _sentences(texts: Iterable[str]) -> Sentences:

@@ -142,13 +142,13 @@ def _notes(plan: Bisection) -> Iterator[str]:
             good=percent(math.expm1(plan.good.near), 2),
             bad=percent(math.expm1(plan.bad.near), 2),
         )
-    others = [trial.run for trial in plan.trials if trial.placement == "other"]
-    if others:
+    elsewhere = [trial.run for trial in plan.trials if trial.placement == "other"]
+    if elsewhere:
         yield tr(
             "ignored runs, with values that neither side has: {n}, for example {run} with {names}",
-            n=len(others),
-            run=others[-1].run_id[:12],
-            names=some(others[-1].other_values, 4),
+            n=len(elsewhere),
+            run=elsewhere[-1].run_id[:12],
+            names=some(elsewhere[-1].other_values, 4),
         )
     if plan.one_sided:
         yield tr("known for one side only: {names}", names=some(plan.one_sided))

@@ -254,8 +254,8 @@ def ending_hours(runs: pl.DataFrame) -> list[Sentence]:
 
 def _hours(group: Mapping[str, Any]) -> str:
     """Device-hours and number of runs of one kind of ending."""
-    known = group["runs"] > group["runs_without_device_hours"]
-    hours = f"{group['device_hours']:,.1f}" if known else "-"
+    has_hours = group["runs"] > group["runs_without_device_hours"]
+    hours = f"{group['device_hours']:,.1f}" if has_hours else "-"
     state, family = group["state"], group["family"]
     ending = word("failure_names", family) if state == "failed" else ending_word(state, family)
     return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")
@@ -290,10 +290,10 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     quoted = [line for line in ending.evidence if line is ending.cause or _loses_values(ending)]
     label = tr("  values") if ending.state == "cut_off" or _loses_values(ending) else tr("  cause")
     cause = [ScreenRow(label, "", [_quoted_line(line, several, whole=True)]) for line in quoted]
-    others = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
+    unquoted = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
-    before = [_quoted_line(line, several) for line in others if line.line < at]
+    before = [_quoted_line(line, several) for line in unquoted if line.line < at]
     if ending.silent_seconds is not None:
         text = tr(
             "nothing was printed for {time}: it may have hung; next time take stacks first (py-spy dump)",
@@ -302,7 +302,7 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
         before.append(text)
     if ending.failed and ending.printed_last is not None:
         before.append(_quoted_line(ending.printed_last, several))
-    after = [_quoted_line(line, several) for line in others if line.line > at]
+    after = [_quoted_line(line, several) for line in unquoted if line.line > at]
     return [
         *cause,
         *_calls(ending),

@@ -80,8 +80,8 @@ def title(jobs: Sequence[JobVerdict]) -> str:
 def news_line(jobs: Sequence[JobVerdict]) -> str:
     """How many jobs became worse tonight, are still worse, and recovered."""
     counts = Counter(job.news for job in jobs)
-    others = any(True for job in jobs for _ in other_news(job, first=False))
-    if not others and not any(counts[news] for news in NEWS):
+    has_other_news = any(True for job in jobs for _ in other_news(job, first=False))
+    if not has_other_news and not any(counts[news] for news in NEWS):
         return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
@@ -129,10 +129,10 @@ def _named_verdict(job: JobVerdict) -> str:
     if not job.verdict:
         return "-"
     verdict = word("verdicts", job.verdict)
-    found = job.decisive
-    if job.failed or found is None or found.metric == job.metrics[0].metric:
+    metric = job.decisive
+    if job.failed or metric is None or metric.metric == job.metrics[0].metric:
         return verdict
-    return tr("{verdict}: {metric}", verdict=verdict, metric=tr(found.metric.label))
+    return tr("{verdict}: {metric}", verdict=verdict, metric=tr(metric.metric.label))
 
 
 def _expected(metric: MetricNight) -> str:

@@ -107,10 +107,10 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
         return _passing(run, figures, flags)
     # Of all figures HFU alone needs it.
     flag = f"{RECOMPUTE} {ITS_VALUES}" if len(flags) <= FEW_FLAGS else RECOMPUTE
-    others = [figure for figure in figures if figure != tr("HFU")]
-    if not others:
+    without_hfu = [figure for figure in figures if figure != tr("HFU")]
+    if not without_hfu:
         return _passing(run, figures, [*flags[:-1], flag])
-    *clauses, last = _passing(run, others, [other for other in flags if other != RECOMPUTE])
+    *clauses, last = _passing(run, without_hfu, [other for other in flags if other != RECOMPUTE])
     if len(clauses) > FEW_FLAGS:
         # The flags of MFU are enough to look up; the row of HFU then asks for its own.
         return [*clauses, last]
@@ -138,8 +138,10 @@ def _passing(run: Run, figures: Sequence[str], flags: Sequence[str]) -> list[str
 
 def _settings(run: Run) -> list[str]:
     """The settings that are all that is unknown of a model whose sizes are known; empty where more is, or too many."""
-    found = _unknown_names(run)
-    return found if _has_sizes(run) and len(found) <= MOST_FLAGS and all(name in SETTINGS for name in found) else []
+    unknown = _unknown_names(run)
+    return (
+        unknown if _has_sizes(run) and len(unknown) <= MOST_FLAGS and all(name in SETTINGS for name in unknown) else []
+    )
 
 
 def _data_without_tokens(run: Run) -> str | None:
@@ -161,8 +163,10 @@ def _of_samples(run: Run) -> list[str]:
 
 def _known_rate(run: Run) -> Mapping[str, Any]:
     """The rate of all steps; where none counts, the steady one."""
-    known = (rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None)
-    return next(known, run.analysis.rate("all_steps"))
+    timed_rates = (
+        rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None
+    )
+    return next(timed_rates, run.analysis.rate("all_steps"))
 
 
 def _figures(run: Run) -> Iterator[str]:

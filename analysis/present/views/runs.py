@@ -81,11 +81,11 @@ def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
 
 def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
     """Device-hours of all ``runs``, and those that were lost, by cause."""
-    known = runs.drop_nulls("device_hours")
-    if known.is_empty():
+    with_hours = runs.drop_nulls("device_hours")
+    if with_hours.is_empty():
         return
-    spent, lost = (f"{known[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
-    lost_hours = lost_by_cause(known, overheads).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
+    spent, lost = (f"{with_hours[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
+    lost_hours = lost_by_cause(with_hours, overheads).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
     causes = tr(", ").join(
         f"{word('overheads', cause)} {hours:,.1f}"
         for cause, hours in lost_hours.select("cause", "device_hours").iter_rows()
@@ -95,7 +95,7 @@ def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = No
     else:
         yield Sentence(tr("{spent} device-hours, {lost} of them lost: {causes}", spent=spent, lost=lost, causes=causes))
     if price is not None:
-        cost, gone = (f"{float(known[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
+        cost, gone = (f"{float(with_hours[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
         yield Sentence(tr("cost {cost}, of which {lost} for lost time", cost=cost, lost=gone))
 
 
@@ -113,9 +113,9 @@ def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
 def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
     """The metric, the least value and its run, of MFU and of goodput, as far as they are known and can be."""
     for metric in (BY_COLUMN["mfu"], BY_COLUMN["goodput"]):
-        known = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
-        if len(known):
-            yield metric, known[metric.column][0], known["run"][0]
+        possible = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
+        if len(possible):
+            yield metric, possible[metric.column][0], possible["run"][0]
 
 
 def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:

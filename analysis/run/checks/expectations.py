@@ -48,8 +48,10 @@ def measure_against(
     """
     run = _measured(analysis, context)
     # A run that was recorded is in the history itself; no repeat has its rate to the last digit.
-    own = [] if baseline else [row for row in rows if row.recorded and row.tokens_per_second_per_device == run.rate]
-    others = [row for row in rows if row not in own]
+    recorded_here = (
+        [] if baseline else [row for row in rows if row.recorded and row.tokens_per_second_per_device == run.rate]
+    )
+    others = [row for row in rows if row not in recorded_here]
     compared = compare_run(run, others, baseline)
     return Expectations(plan_against(analysis, context, records, utilisation, completed), compared)
 

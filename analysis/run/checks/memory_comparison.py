@@ -79,8 +79,8 @@ def unknown_layout(analysis: Analysis, context: RunContext) -> tuple[str, ...]:
     """Parallel sizes that are not known and not 1 for certain: one device has no layout."""
     if analysis.computation.world_size == 1:
         return ()
-    known = [context.get(name) for name in (TP, PP, DP)]
-    whole = None not in known and math.prod(known) == analysis.computation.world_size
+    sizes = [context.get(name) for name in (TP, PP, DP)]
+    whole = None not in sizes and math.prod(sizes) == analysis.computation.world_size
     needed = [TP, PP, DP, *([] if whole else [CP]), *([EP] if analysis.computation.shape.num_experts else [])]
     return tuple(name for name in needed if context.get(name) is None)
 
@@ -140,15 +140,15 @@ def setting(context: RunContext, name: str) -> Any:
 def memory_against(analysis: Analysis, context: RunContext, memory: pl.DataFrame) -> Iterator[Planned]:
     """One row for each stage that was measured; where the rank is not known, the fullest stage."""
     measured = _measured_by_stage(analysis, context, memory)
-    known = context.get("zero_stage")
+    zero_stage = context.get("zero_stage")
     # Where the log does not report whether the optimizer state is shared out, both are expected.
-    zeros = (1, 0) if known is None else (known,)
+    zeros = (1, 0) if zero_stage is None else (zero_stage,)
     ways = [(zero, way) for zero in zeros for way in _recomputes(analysis)] if measured else []
     expected = [expected_stages(analysis, context, *way) for way in ways]
     for number, size in measured.items():
         planned = sorted({_planned_bytes(stages, number) for stages in expected if stages is not None})
         low, high = (planned[0], planned[-1]) if planned else (None, None)
-        expectation = _expectation(planned, size, known is None) if planned else (_why_not(analysis, context),)
+        expectation = _expectation(planned, size, zero_stage is None) if planned else (_why_not(analysis, context),)
         findings = (_allocated(number, size), *expectation)
         yield Planned("memory", "bytes", low, size, findings, high if len(planned) > 1 else None)
 

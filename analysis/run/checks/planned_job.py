@@ -93,15 +93,17 @@ class Measured:
             yield from self._other_settings(facts)
 
     def _kept_layout(self, facts: Mapping[str, Fact], given: Mapping[str, Fact]) -> Iterator[Note]:
-        kept = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, NOTHING)]
-        if kept and LAYOUT & given.keys():
+        unchanged = [n for n in SHORT.values() if n in LAYOUT and facts.get(n) == self.facts.get(n, NOTHING)]
+        if unchanged and LAYOUT & given.keys():
             flags = {name: flag for flag, name in SHORT.items()}
-            yield info("layout_kept", log=self.log, flags=[f"--{flags[name]} {facts[name].value}" for name in kept])
+            yield info(
+                "layout_kept", log=self.log, flags=[f"--{flags[name]} {facts[name].value}" for name in unchanged]
+            )
 
     def _kept_shape(self, facts: Mapping[str, Fact], given: Mapping[str, Fact]) -> Iterator[Note]:
-        kept = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
-        if kept and SHAPE & given.keys() and not given.keys() >= WHOLE:
-            yield info("shape_kept", log=self.log, sizes=_values(kept, facts))
+        unchanged = [n for n in facts if n in SHAPE and n in self.facts and facts[n] == self.facts[n]]
+        if unchanged and SHAPE & given.keys() and not given.keys() >= WHOLE:
+            yield info("shape_kept", log=self.log, sizes=_values(unchanged, facts))
 
     def _other_settings(self, facts: Mapping[str, Fact]) -> Iterator[Note]:
         other = [n for n in MATTERS if n in self.known and n in facts and facts[n].value != self.known[n].value]
@@ -130,11 +132,11 @@ def measure(log: str, formula: Formula, machine: Machine, given: Mapping[str, Fa
     note = _utilisation_note(hfu, mfu, log)
     if added and mfu is not None:
         note = info("computed_with", said=note, origins=list(dict.fromkeys(fact.origin for fact in added.values())))
-    known = run.context.facts
+    facts = run.context.facts
     # Without its micro-batches another layout would lose the batch, without its own sizes the number of devices.
     whole = {"world_size", "global_batch_size"}
-    printed = {name: fact for name, fact in known.items() if name in whole or not is_derived(fact)}
-    return Measured(log, printed, known, mfu if hfu is None else hfu, note)
+    printed = {name: fact for name, fact in facts.items() if name in whole or not is_derived(fact)}
+    return Measured(log, printed, facts, mfu if hfu is None else hfu, note)
 
 
 def _utilisation_note(hfu: float | None, mfu: float | None, log: str) -> Note:

@@ -106,7 +106,7 @@ def gather_requirements(layers: Iterable[tuple[Sequence[str], str | None]]) -> t
     """
     gathered: list[Requirement] = []
     for texts, where in layers:
-        named = {requirement.figure.name for requirement in gathered}
+        figure_names = {requirement.figure.name for requirement in gathered}
         parsed = [parse_requirement(text, where) for text in texts]
-        gathered += [requirement for requirement in parsed if requirement.figure.name not in named]
+        gathered += [requirement for requirement in parsed if requirement.figure.name not in figure_names]
     return tuple(gathered)

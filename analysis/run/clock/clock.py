@@ -119,13 +119,15 @@ def _alone(gaps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     A pause of as long is none: a save, a restart or any other event lies in it, a step is slow, or there are others.
     """
-    found = gaps.filter(pl.col("forward").is_not_null()).with_columns(back="forward")
-    if not 0 < len(found) <= MOST_JUMPS:
-        return found.clear()
-    others = gaps.filter("same", pl.col("gap") >= 0, ~pl.col("paused"), pl.col("forward").is_null())["short"].min()
-    if -float(others or 0.0) > -OTHER_GAPS * float(found["back"].max()):  # type: ignore[arg-type]
-        return found.clear()
-    return found.filter([not _eventful(events, *row) for row in found.select("source", "before", "line_number").rows()])
+    forward = gaps.filter(pl.col("forward").is_not_null()).with_columns(back="forward")
+    if not 0 < len(forward) <= MOST_JUMPS:
+        return forward.clear()
+    least_short = gaps.filter("same", pl.col("gap") >= 0, ~pl.col("paused"), pl.col("forward").is_null())["short"].min()
+    if -float(least_short or 0.0) > -OTHER_GAPS * float(forward["back"].max()):  # type: ignore[arg-type]
+        return forward.clear()
+    return forward.filter(
+        [not _eventful(events, *row) for row in forward.select("source", "before", "line_number").rows()]
+    )
 
 
 def _eventful(events: pl.DataFrame, source: str, after: int, before: int) -> bool:
@@ -145,12 +147,12 @@ def _gaps(steps: pl.DataFrame, pauses: Pauses) -> pl.DataFrame:
     took = (pl.col("step_time_ms") * pl.col("iterations")).fill_null(0).cum_sum() / 1000
     # Of a gap in which lines are missing it is unknown what was done.
     whole = (pl.col("step").diff() <= pl.col("iterations")) | (pl.col("segment") != pl.col("segment").shift(1))
-    known = ((pl.col("step_time_ms") > 0) & whole.fill_null(value=True)).fill_null(value=False)
-    own = read.filter(OWN & pl.col("iterations").is_not_null()).select("at", *columns, known=known, took=took)
+    has_time = ((pl.col("step_time_ms") > 0) & whole.fill_null(value=True)).fill_null(value=False)
+    own_rows = read.filter(OWN & pl.col("iterations").is_not_null()).select("at", *columns, known=has_time, took=took)
     gap, steps_s = pl.col("timestamp").diff().dt.total_microseconds() / 1e6, pl.col("took").diff()
     same, goes_on, same_file = (pl.col(name) == pl.col(name).shift(1) for name in ("segment", "lineage", "source"))
     steps_of_pauses = sorted({*pauses.saved, *pauses.evaluated})
-    return with_known(own, "timestamp").with_columns(
+    return with_known(own_rows, "timestamp").with_columns(
         paused=count_between(steps_of_pauses, pl.col("step").shift(1), pl.col("step")) > 0,
         same=same,
         goes_on=goes_on,
@@ -241,8 +243,8 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
     if n < 2:
         return Clock(None)
     stamps: list[Any] = [begin, last, events["timestamp"].min(), events["timestamp"].max()]
-    known = [stamp for stamp in stamps if stamp is not None]
-    seconds, steps_s = (max(known) - min(known)).total_seconds(), in_lines / 1000
+    dated = [stamp for stamp in stamps if stamp is not None]
+    seconds, steps_s = (max(dated) - min(dated)).total_seconds(), in_lines / 1000
     if steps_s > seconds * (1 + ROUNDED) + 2 * CUT_S:
         return Clock(None, (warning("clock_shorter_than_steps", seconds=seconds, steps_seconds=steps_s),))
     return Clock(max(seconds, steps_s))
@@ -250,15 +252,15 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
 
 def describe_long_gaps(gaps: pl.DataFrame) -> Iterator[Note]:
     """A warning where nearly every gap between two stamps is similar, and much longer than its steps."""
-    known = gaps.filter("same", "known", pl.col("gap") > 0)
-    typical = float(known["gap"].median() or 0.0)  # type: ignore[arg-type]
-    if len(known) < FEWEST_GAPS or typical < LEAST_GAP_S:
+    timed = gaps.filter("same", "known", pl.col("gap") > 0)
+    typical = float(timed["gap"].median() or 0.0)  # type: ignore[arg-type]
+    if len(timed) < FEWEST_GAPS or typical < LEAST_GAP_S:
         return
     # Stamps are cut to seconds.
     similar = ((pl.col("gap") - typical).abs() <= SIMILAR * typical + CUT_S).mean()
     short = (pl.col("steps_s") < PART_OF_GAP * pl.col("gap")).mean()
-    if min(known.select(similar=similar, short=short).row(0)) > NEARLY_ALL:
-        took: Any = known["steps_s"].median()
+    if min(timed.select(similar=similar, short=short).row(0)) > NEARLY_ALL:
+        took: Any = timed["steps_s"].median()
         yield warning("clock_longer_than_steps", steps_seconds=took, seconds=typical, share=took / typical)
 
 

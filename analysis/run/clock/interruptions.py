@@ -136,12 +136,12 @@ def describe_phases(timers: pl.DataFrame, phases: Sequence[str]) -> Iterator[Not
     of_whole = read.join(whole.select("source", "step"), on=["source", "step"], how="semi")
     notes = list(_shares(of_whole, total))
     # Of some steps only, such as a validation: in the run, not in the median step.
-    others = timers.filter(pl.col("name").is_in(WITHIN_STEP) & (pl.col("max_ms") > 0))
-    printed = pl.concat([read["max_ms"], others["max_ms"]])
+    of_some_steps = timers.filter(pl.col("name").is_in(WITHIN_STEP) & (pl.col("max_ms") > 0))
+    printed = pl.concat([read["max_ms"], of_some_steps["max_ms"]])
     seconds = float(printed.sum()) / 1000
     yield warning("phases_without_total", ms=whole["max_ms"].median(), phases=notes, steps=len(whole), seconds=seconds)
-    if len(others):
-        yield info("phases_of_some_steps", phases=list(_shares(others, seconds * 1000)))
+    if len(of_some_steps):
+        yield info("phases_of_some_steps", phases=list(_shares(of_some_steps, seconds * 1000)))
 
 
 def _shares(timers: pl.DataFrame, total: float) -> Iterator[Note]:

@@ -140,9 +140,9 @@ def time_first_rows(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """
     if not has_untimed(steps):
         return steps
-    own = pl.col("excluded_reason").ne_missing(COPY) & pl.col("excluded_reason").ne_missing(OTHER_JOB)
-    timed = (TIMED & own).cum_sum().over("segment")
-    first = own & (timed == 0) & pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null()
+    is_own = pl.col("excluded_reason").ne_missing(COPY) & pl.col("excluded_reason").ne_missing(OTHER_JOB)
+    timed = (TIMED & is_own).cum_sum().over("segment")
+    first = is_own & (timed == 0) & pl.col("timestamp").is_not_null() & pl.col("iterations").is_not_null()
     if not steps.select(first.any()).item():
         return steps
     rows = with_baseline(steps).with_columns(
@@ -150,11 +150,11 @@ def time_first_rows(steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     )
     room_ms = (pl.col("timestamp") - pl.col("since")).dt.total_microseconds() / 1000
     time = pl.min_horizontal("baseline_ms", room_ms / pl.col("iterations"))
-    known = pl.col("first") & pl.col("baseline_ms").is_not_null() & (room_ms > 0)
+    can_be_timed = pl.col("first") & pl.col("baseline_ms").is_not_null() & (room_ms > 0)
     return rows.with_columns(
-        step_time_ms=pl.when(known).then(time).otherwise("step_time_ms"),
+        step_time_ms=pl.when(can_be_timed).then(time).otherwise("step_time_ms"),
         # A row without a reason is useful as far as its steps were kept.
-        excluded_reason=pl.when(known).then(None).otherwise("excluded_reason"),
+        excluded_reason=pl.when(can_be_timed).then(None).otherwise("excluded_reason"),
     ).drop("first", "since")
 
 

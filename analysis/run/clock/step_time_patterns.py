@@ -37,8 +37,8 @@ def describe_pace(steps: pl.DataFrame, pauses: Pauses) -> Iterator[Note]:
     """Notes on times that lost digits, stalls and their period, and a level that shifts or drifts."""
     damaged = steps["excluded_reason"] == TIME_DAMAGED
     if damaged.any():
-        named = name_first("step_time_ms", steps.filter(damaged), "time_damaged", "more_times_damaged")
-        yield from map(_as_info, named)
+        damaged_notes = name_first("step_time_ms", steps.filter(damaged), "time_damaged", "more_times_damaged")
+        yield from map(_as_info, damaged_notes)
     yield from _stalls(steps, pauses)
     if steps["counted"].sum() < ENOUGH_ROWS:
         return
@@ -113,8 +113,8 @@ def _levels(rows: pl.DataFrame) -> Iterator[Note]:
         return
     apart = max(level.pace for level in levels) / min(level.pace for level in levels) - 1
     before, after = levels[0], levels[1]
-    others = 1 - max(len(level) for level in levels) / len(counted)
-    if apart > LEVELS_APART and others > FEW_OTHERS:
+    share_elsewhere = 1 - max(len(level) for level in levels) / len(counted)
+    if apart > LEVELS_APART and share_elsewhere > FEW_OTHERS:
         yield _note_on_levels(counted, levels, apart)
     elif len(levels) == 2:
         yield info("pace_changes", change=after.pace / before.pace - 1, step=counted["step"][after.begin])

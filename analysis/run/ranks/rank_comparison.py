@@ -37,8 +37,8 @@ def rank_times(steps: pl.DataFrame) -> pl.DataFrame:
     if copies.is_empty():
         return none
     counted = steps.filter("counted")
-    others = steps.filter(pl.col("source").is_in(copies.implode())).join(counted, on="step", how="semi")
-    timed = pl.concat([counted, others]).filter(pl.col("step_time_ms").is_finite())
+    of_copies = steps.filter(pl.col("source").is_in(copies.implode())).join(counted, on="step", how="semi")
+    timed = pl.concat([counted, of_copies]).filter(pl.col("step_time_ms").is_finite())
     each = timed.select("run", "source", "step", "timestamp", "step_time_ms").unique(
         ["source", "step"], keep="first", maintain_order=True
     )
@@ -65,11 +65,11 @@ def compare_ranks(steps: pl.DataFrame) -> pl.DataFrame:
         pl.col("ahead_seconds").median().alias("clock_ahead_seconds"),
     )
     places = [place_of(source) for source in rows["source"]]
-    named = rows.with_columns(
+    with_ranks = rows.with_columns(
         rank=pl.Series([place and place.rank for place in places], dtype=pl.Int64),
         node=pl.Series([place and place.node for place in places], dtype=pl.Int64),
     )
-    slowest_first = named.sort("step_time_ms", "slowest_share", descending=True, maintain_order=True)
+    slowest_first = with_ranks.sort("step_time_ms", "slowest_share", descending=True, maintain_order=True)
     return conform(slowest_first, RANK_COLUMNS)
 
 
@@ -103,5 +103,5 @@ def describe_ranks(ranks: pl.DataFrame, numbered: pl.DataFrame) -> Iterator[Note
 def rank_names(ranks: pl.DataFrame) -> list[str]:
     """The name of each rank: its number, where the names of the files give each another one; else the file."""
     numbers = ranks["rank"]
-    known = numbers.null_count() == 0 and numbers.n_unique() == len(numbers)
-    return [str(name) for name in (numbers if known else ranks["source"])]
+    is_unique = numbers.null_count() == 0 and numbers.n_unique() == len(numbers)
+    return [str(name) for name in (numbers if is_unique else ranks["source"])]

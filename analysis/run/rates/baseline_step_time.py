@@ -126,8 +126,8 @@ def baseline_ms(rows: pl.DataFrame) -> pl.Series:
     Rows without counted neighbours take the nearest counted rows. A start without counted rows takes the time per
     sample of the whole run. Null where no row counts at all, and for copies.
     """
-    own = with_known(with_mean_batch(rows)["counted", "mean_batch", *READ].with_row_index("at"), "iterations")
-    paced = add_pace(own, pl.col("counted"))
+    timed = with_known(with_mean_batch(rows)["counted", "mean_batch", *READ].with_row_index("at"), "iterations")
+    paced = add_pace(timed, pl.col("counted"))
     # Only rows that do not count need the median of the rows around them.
     not_counted = (~pl.col("counted")).cast(pl.Float64)
     near = paced.filter(not_counted.rolling_max(NEIGHBOURS, min_samples=1, center=True).over("segment") > 0)

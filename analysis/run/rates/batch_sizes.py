@@ -49,8 +49,8 @@ def _consumed() -> pl.Expr:
 
 def _before(name: str) -> pl.Expr:
     """The value on the row before of the same start; copies and damaged rows have no steps and are skipped."""
-    own = pl.col("iterations").is_not_null()
-    return pl.when(own).then(name).forward_fill().shift(1).over("segment")
+    has_steps = pl.col("iterations").is_not_null()
+    return pl.when(has_steps).then(name).forward_fill().shift(1).over("segment")
 
 
 def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
@@ -87,10 +87,10 @@ def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) ->
     if counted.is_empty():
         return
     batch = counted["global_batch_size"].first()
-    others = rows.filter(pl.col("global_batch_size") != batch)
-    sizes, share = rows["global_batch_size"].unique().sort(), _steps(others) / _steps(rows)
-    few = share < OTHER_BATCHES or len(rows) - len(others) < ROWS_OF_BATCH
-    if not few and abs(_median_ms(others) / step_time_ms - 1) > BATCHES_APART:
+    of_other_batch = rows.filter(pl.col("global_batch_size") != batch)
+    sizes, share = rows["global_batch_size"].unique().sort(), _steps(of_other_batch) / _steps(rows)
+    few = share < OTHER_BATCHES or len(rows) - len(of_other_batch) < ROWS_OF_BATCH
+    if not few and abs(_median_ms(of_other_batch) / step_time_ms - 1) > BATCHES_APART:
         yield warning("step_time_of_one_batch", n=len(sizes), sizes=[sizes[0], sizes[-1]], batch=batch)
     elif (n := counted["global_batch_size"].n_unique()) > 1:
         yield info("several_batch_sizes", n=n)

@@ -130,8 +130,8 @@ def mfu_of_device(steps: pl.DataFrame, context: RunContext, peak: DevicePeak | N
 
 def _fallback(context: RunContext) -> float | None:
     """The peak of the device that the log took in place of the run's own."""
-    named = context.get("mfu_peak_device")
-    name = None if named is None else known_name(named)
+    device = context.get("mfu_peak_device")
+    name = None if device is None else known_name(device)
     peak = None if name is None else choose_peak(find_device(name), FALLBACK_TYPE)
     return None if peak is None else peak.peak_tflops_per_second
 

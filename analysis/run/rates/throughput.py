@@ -59,14 +59,20 @@ class Computation:
 
         3 where that is not known.
         """
-        known = self.recomputed.known if self.recomputed else None
-        return 3 + known.layers if known and known.layers % 1 else 4 if known and known.layers else 3
+        is_certain = self.recomputed.known if self.recomputed else None
+        return (
+            3 + is_certain.layers
+            if is_certain and is_certain.layers % 1
+            else 4
+            if is_certain and is_certain.layers
+            else 3
+        )
 
     @property
     def quoted(self) -> Recomputation:
         """The recomputation that the formula's own figure counts; nothing where it is not known."""
-        known = self.recomputed.known if self.recomputed else None
-        return self.formula.quoted_part(known) if known else NOTHING
+        is_certain = self.recomputed.known if self.recomputed else None
+        return self.formula.quoted_part(is_certain) if is_certain else NOTHING
 
     def flops_per_sample(
         self, seq_length: int, recompute: Recomputation, formula: Formula | None = None

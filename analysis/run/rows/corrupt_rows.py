@@ -24,10 +24,10 @@ SHOWN = 3
 def mark_damage(steps: pl.DataFrame) -> pl.DataFrame:
     """Add ``damaged``; forget a clock that is out of line and a batch that is not above 0."""
     read = steps["source", "begun", "copied", "step", "train_steps", "timestamp"].with_row_index("at")
-    own = only(read, ~read["copied"])
+    uncopied = only(read, ~read["copied"])
     numbers, stamps = (
         pl.int_range(pl.len(), dtype=pl.UInt32).is_in(pl.lit(places).implode()) if len(places) else pl.lit(value=False)
-        for places in (_numbers_out_of_line(own), _stamps_out_of_line(own))
+        for places in (_numbers_out_of_line(uncopied), _stamps_out_of_line(uncopied))
     )
     return steps.with_columns(
         damaged=numbers,
@@ -43,14 +43,14 @@ def _numbers_out_of_line(own: pl.DataFrame) -> pl.Series:
     beyond = (pl.col("step") > last).fill_null(False)
     # Where most steps are above it, that number means something else.
     out = own.select(beyond & ~(beyond.mean().over("source") > 0.5)).to_series()
-    kept = only(own, ~out)
-    rising = kept.with_columns(rise=pl.col("step").diff().over("source", "begun"))
+    in_line = only(own, ~out)
+    rising = in_line.with_columns(rise=pl.col("step").diff().over("source", "begun"))
     places = own["at"].filter(out)
     # Between numbers that never fall each lies between its neighbours.
     if not (rising["rise"] < 0).any():
         return places
     # A selection computes a repeated expression once; a filter does not.
-    return pl.concat([places, kept["at"].filter(rising.select(_number_out_of_line()).to_series())])
+    return pl.concat([places, in_line["at"].filter(rising.select(_number_out_of_line()).to_series())])
 
 
 def _number_out_of_line() -> pl.Expr:
@@ -64,15 +64,15 @@ def _number_out_of_line() -> pl.Expr:
 
 def _stamps_out_of_line(own: pl.DataFrame) -> pl.Series:
     """Places of lone clocks: those between two rows first, because they would mislead about the ends of files."""
-    kept = with_known(own["at", "source", "timestamp"], "timestamp")
+    stamped = with_known(own["at", "source", "timestamp"], "timestamp")
     places = []
     stamp = pl.col("timestamp")
     for rest in (None, LONGEST_REST):
         before, after = (stamp.shift(rows).over("source") for rows in (1, -1))
-        near = kept.with_columns(before=before, after=after, several=pl.len().over("source") > 2)
+        near = stamped.with_columns(before=before, after=after, several=pl.len().over("source") > 2)
         out = near.select(_stamp_out_of_line(rest)).to_series()
-        places.append(kept["at"].filter(out))
-        kept = only(kept, ~out)
+        places.append(stamped["at"].filter(out))
+        stamped = only(stamped, ~out)
     return pl.concat(places)
 
 

@@ -31,9 +31,9 @@ def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
         return steps.with_columns(copied=pl.lit(value=False))
     files = _copied_files(steps)
     read = steps.select(*_PROCESS, *_PRINTED, "timestamp")
-    own = read.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
-    twice = own.filter(_same_as_before())["at"]
-    rounds = _with_rounds(own)
+    rows = read.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files))
+    twice = rows.filter(_same_as_before())["at"]
+    rounds = _with_rounds(rows)
     ranks, again = rounds.filter(_of_merged_ranks())["at"], rounds.sort("at").filter(_joined_twice())["at"]
     nodes = _of_nodes(steps.with_row_index("at").cast({"at": pl.Int64}).filter(~pl.col("source").is_in(files)))
     at = pl.int_range(pl.len()).is_in(pl.concat([twice, ranks, again, nodes]).implode())
@@ -42,9 +42,9 @@ def mark_copies(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _with_rounds(own: pl.DataFrame) -> pl.DataFrame:
     """Rows of repeated steps by process and step, each with its ``turn``; nearly all steps occur ``ranks`` times."""
-    known = own.with_columns(twice=pl.col("step").is_duplicated())
-    once = known.filter(~pl.col("twice")).select(*_PROCESS, times=pl.lit(1, pl.get_index_type()))
-    several = known.filter("twice").drop("twice").sort(*_PROCESS, "step", maintain_order=True)
+    rounds = own.with_columns(twice=pl.col("step").is_duplicated())
+    once = rounds.filter(~pl.col("twice")).select(*_PROCESS, times=pl.lit(1, pl.get_index_type()))
+    several = rounds.filter("twice").drop("twice").sort(*_PROCESS, "step", maintain_order=True)
     steps = pl.concat([once, several.group_by(*_PROCESS, "step").agg(times=pl.len()).drop("step")])
     ranks = steps.group_by(_PROCESS).agg(ranks=pl.col("times").quantile(1 - NEARLY_ALL, "lower"))
     first = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in (*_PROCESS, "step"))
@@ -104,8 +104,8 @@ def _of_nodes(own: pl.DataFrame) -> pl.Series:
     place, turn = pl.int_range(pl.len()).over("source"), pl.int_range(pl.len()).over("source", "step")
     placed = rows.with_columns(place=place, turn=turn).join(nodes, on="source", maintain_order="left")
     rounds = placed.filter(pl.col("nodes") > 1).with_columns(round=pl.col("turn") // pl.col("nodes"))
-    others = rounds.with_columns(there=_at_once()).filter(pl.col("turn") % pl.col("nodes") != 0)
-    copied = others.filter(pl.col("there").mean().over("source") >= NEARLY_ALL)["source"].unique()
+    later_turns = rounds.with_columns(there=_at_once()).filter(pl.col("turn") % pl.col("nodes") != 0)
+    copied = later_turns.filter(pl.col("there").mean().over("source") >= NEARLY_ALL)["source"].unique()
     mine = rounds.filter(pl.col("source").is_in(copied.implode()) & _at_once())
     return mine.filter(pl.col("at") > pl.col("at").min().over(*_ROUND))["at"]
 
@@ -196,10 +196,10 @@ def clocks_apart(steps: pl.DataFrame) -> dict[str, timedelta]:
     copies = read.filter(pl.col("copied").all().over("source"))
     if copies.is_empty():
         return {}
-    kept = read.filter(~pl.col("copied")).unique("step", keep="first")
+    first_rows = read.filter(~pl.col("copied")).unique("step", keep="first")
     apart = {}
     for (name,), rows in copies.group_by("source", maintain_order=True):
-        both = _shared(kept, rows.unique("step", keep="first"))
+        both = _shared(first_rows, rows.unique("step", keep="first"))
         ahead = both.select((pl.col("timestamp") - pl.col("timestamp_there")).median()).item() if len(both) else None
         if ahead is not None and abs(ahead) > CLOCKS_WITHIN and _are_same(both):
             apart[str(name)] = ahead

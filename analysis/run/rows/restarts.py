@@ -77,8 +77,8 @@ def _without_begins_of_copies(steps: pl.DataFrame) -> pl.DataFrame:
     if not steps["copied"].any():
         return steps
     again = pl.col("copied").first().over("source", "begun") & pl.col("begun").is_not_null()
-    kept = pl.when(~again).then("begun")
-    return steps.with_columns(begun=pl.when(again).then(kept.forward_fill().over("source")).otherwise("begun"))
+    begun = pl.when(~again).then("begun")
+    return steps.with_columns(begun=pl.when(again).then(begun.forward_fill().over("source")).otherwise("begun"))
 
 
 def lines_of_starts(settings: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -134,17 +134,17 @@ def trace_starts(
     read = ("source", "line_number", "step", "segment", "copied", "damaged", "other_job", "timestamp", "step_time_ms")
     # Only a time that is computed has a resolution.
     computed = pl.col("time_resolution_ms").is_not_null() if "time_resolution_ms" in steps.columns else pl.lit(False)
-    known = steps.select(*read, printed=~computed).with_row_index("at")
-    own = only(known, OWN)
-    heads = own.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
+    indexed = steps.select(*read, printed=~computed).with_row_index("at")
+    own_rows = only(indexed, OWN)
+    heads = own_rows.group_by("segment", maintain_order=True).agg(pl.col("step").first(), last=pl.col("step").max())
     lineages = heads[["segment"]].hstack([*_lineages(heads["step"].to_list(), heads["last"].to_list())])
-    traced = own.join(lineages, on="segment", how="left", maintain_order="left")
+    traced = own_rows.join(lineages, on="segment", how="left", maintain_order="left")
     iterations = _iterations(traced, events, log_interval)
     counted = _less(_fitting(traced.with_columns(iterations=iterations)), left_out)
     again = (pl.col("reached") - pl.col("step") + pl.col("iterations")).clip(0, pl.col("iterations"))
     replayed = pl.col("step") <= pl.col("reached")
     replays = counted.select("at", "iterations", replayed=replayed, replayed_steps=again.fill_null(0))
-    joined = known["at", "segment"].join(
+    joined = indexed["at", "segment"].join(
         lineages["segment", "lineage"], on="segment", how="left", maintain_order="left"
     )
     every = joined.join(replays, on="at", how="left", maintain_order="left")
@@ -164,11 +164,11 @@ def _fitting(rows: pl.DataFrame) -> pl.DataFrame:
     jumps = (jump == pl.col("iterations")) & (jump > JUMP * interval)
     too_many = jumps & (gap >= 0) & (room < (1 - SPLIT_SHARE) * pl.col("iterations"))
     fitting = (gap / pl.col("step_time_ms")).round().cast(pl.Int64, strict=False).clip(1)
-    own = interval.round().cast(pl.Int64).clip(1)
+    whole_interval = interval.round().cast(pl.Int64).clip(1)
     missing = jumps & _follows_missing_lines(jump, interval, gap)
     return rows.with_columns(
         iterations=pl.when(missing.fill_null(value=False))
-        .then(own)
+        .then(whole_interval)
         .when(too_many.fill_null(value=False))
         .then(fitting)
         .otherwise("iterations")
@@ -259,8 +259,10 @@ def _step_begun_at(steps: pl.DataFrame, events: pl.DataFrame) -> pl.Expr:
         loads.with_columns(place=place, printed=place).drop_nulls("place").sort("place"), on="place"
     )
     loaded = loaded.filter(pl.col("printed") > pl.col("before"))
-    known = loaded.drop_nulls("loaded")
-    return pl.col("segment").replace_strict(known["segment"], known["loaded"], default=None, return_dtype=pl.Int64)
+    with_loaded = loaded.drop_nulls("loaded")
+    return pl.col("segment").replace_strict(
+        with_loaded["segment"], with_loaded["loaded"], default=None, return_dtype=pl.Int64
+    )
 
 
 def list_segments(steps: pl.DataFrame) -> pl.DataFrame:
@@ -289,9 +291,9 @@ def mark_other_jobs(steps: pl.DataFrame) -> pl.DataFrame:
     if known(steps["train_steps"]).n_unique() < 2:
         return steps.with_columns(other_job=pl.lit(value=False))
     read = steps.select("source", "step", "train_steps", "copied", "damaged").with_row_index("at")
-    own = read.filter(~pl.col("copied") & ~pl.col("damaged")).drop_nulls("train_steps")
+    of_jobs = read.filter(~pl.col("copied") & ~pl.col("damaged")).drop_nulls("train_steps")
     jobs = (
-        own.with_columns(job=pl.struct("source", "train_steps").rle_id())
+        of_jobs.with_columns(job=pl.struct("source", "train_steps").rle_id())
         .group_by("job", maintain_order=True)
         .agg("at", pl.col("source", "train_steps").first(), first=pl.col("step").first(), last=pl.col("step").last())
     )

@@ -85,8 +85,10 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     marked = _first_reason({WARM_UP: warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
     rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", marked))
     # A skipped update runs forward and backward too: where there is no other row, its time is the pace.
-    others = (pl.col("excluded_reason").is_null() & ~skipped).any()
-    rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", _first_reason({SKIPPED: skipped & others})))
+    any_left = (pl.col("excluded_reason").is_null() & ~skipped).any()
+    rows = rows.with_columns(
+        excluded_reason=pl.coalesce("excluded_reason", _first_reason({SKIPPED: skipped & any_left}))
+    )
     rows = _mark_times_out_of_line(rows)
     if rules.pauses_are_silent and pauses == NO_PAUSES:
         rows = _as_pauses(rows)
@@ -230,10 +232,10 @@ def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     # The pace can be another one in each start.
     around = near.with_columns(local=_around(pl.col("pace")))
     excess = pl.col("pace") - pl.col("local")
-    known = around.with_columns(excess=excess, distance=excess.abs(), sigma=ROBUST * _around(excess.abs()))
-    yield STALL, known.filter(_slow())
-    if (known["pace"] < DAMAGED_BELOW * known["local"]).any():
-        yield TIME_DAMAGED, known.filter(_lost_digits())
+    judged = around.with_columns(excess=excess, distance=excess.abs(), sigma=ROBUST * _around(excess.abs()))
+    yield STALL, judged.filter(_slow())
+    if (judged["pace"] < DAMAGED_BELOW * judged["local"]).any():
+        yield TIME_DAMAGED, judged.filter(_lost_digits())
 
 
 def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:

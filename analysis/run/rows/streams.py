@@ -43,8 +43,8 @@ class MixedRun:
 def find_streams(steps: pl.DataFrame) -> list[MixedRun]:
     """The streams of each file in which several take turns; empty where its runs only follow each other."""
     read = steps.select("source", "step", "loss", "step_time_ms", "timestamp", "copied").with_row_index("at")
-    own = read.filter(~pl.col("copied")).drop_nulls("step")
-    return [stream for file in own.partition_by("source", maintain_order=True) for stream in _streams_of(file)]
+    rows = read.filter(~pl.col("copied")).drop_nulls("step")
+    return [stream for file in rows.partition_by("source", maintain_order=True) for stream in _streams_of(file)]
 
 
 def _streams_of(rows: pl.DataFrame) -> list[MixedRun]:
@@ -170,13 +170,13 @@ def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
     """
     if steps["source"].n_unique() != 1:
         return []
-    own = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
+    rows = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
     stamp = pl.col("timestamp").forward_fill()
     rested = (stamp.diff() > LONGEST_REST) & (pl.col("segment") == pl.col("segment").shift(1))
-    apart = own.with_columns(lineage=rested.fill_null(value=False).cum_sum())
+    apart = rows.with_columns(lineage=rested.fill_null(value=False).cum_sum())
     if apart["lineage"].n_unique() > 1:
         return _runs_of(_by_lineage(apart))
-    parts = _by_lineage(own)
+    parts = _by_lineage(rows)
     same_end = parts["planned"].is_null().all() and parts["last"].n_unique() == 1
     finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
     return _runs_of(parts) if len(parts) > 1 and (same_end or finished.all() or _differ(parts)) else []

@@ -79,14 +79,14 @@ def unprinted_between(rows: pl.DataFrame) -> int:
     """
     rows = stamped(rows)
     starts = outline_starts(rows)
-    found = sum(steps for steps, _ in unprinted_within(rows, starts).values())
+    within = sum(steps for steps, _ in unprinted_within(rows, starts).values())
     if len(starts) < 2:
-        return found
+        return within
     gap = (pl.col("begin") - pl.col("end").shift(1)).dt.total_microseconds() / 1e6 * 1000
     fitting = ((gap - pl.col("row_ms")) / pl.col("typical_ms").shift(1)).cast(pl.Int64, strict=False)
     steps = pl.min_horizontal(pl.col("begun_after") - pl.col("last_step").shift(1), fitting).clip(0)
     goes_on = (pl.col("lineage") == pl.col("lineage").shift(1)) & pl.col("typical_ms").shift(1).is_not_null()
-    return found + int(starts.select(steps.filter(goes_on).sum()).item())
+    return within + int(starts.select(steps.filter(goes_on).sum()).item())
 
 
 def stamped(rows: pl.DataFrame) -> pl.DataFrame:
@@ -116,8 +116,8 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
     read = steps["segment", "lineage", "source", "line_number", "step", "iterations", "excluded_reason"]
     if read["segment"].n_unique() < 2:
         return
-    own = only(read, OF_THE_RUN & pl.col("iterations").is_not_null())
-    starts = own.group_by("segment", maintain_order=True).agg(
+    rows = only(read, OF_THE_RUN & pl.col("iterations").is_not_null())
+    starts = rows.group_by("segment", maintain_order=True).agg(
         pl.col("lineage", "source", "line_number").first(),
         pl.col("source", "line_number", "step").last().name.prefix("last_"),
         begun_after=(pl.col("step") - pl.col("iterations")).first(),
@@ -152,11 +152,11 @@ def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
 
 def _printed_unlike_clock(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning where no step has a time, and the clock from line to line is far from the printed samples/s."""
-    own = steps.filter(~pl.col("copied")).drop_nulls(["timestamp", "global_batch_size", SAMPLES])
-    if own["segment"].n_unique() != 1 or steps["step_time_ms"].is_not_null().any():
+    rows = steps.filter(~pl.col("copied")).drop_nulls(["timestamp", "global_batch_size", SAMPLES])
+    if rows["segment"].n_unique() != 1 or steps["step_time_ms"].is_not_null().any():
         return
-    first, last = own.row(0, named=True), own.row(-1, named=True)
-    printed: Any = own[SAMPLES].median()
+    first, last = rows.row(0, named=True), rows.row(-1, named=True)
+    printed: Any = rows[SAMPLES].median()
     seconds = (last["timestamp"] - first["timestamp"]).total_seconds()
     samples = (last["step"] - first["step"]) * last["global_batch_size"]
     if min(printed, samples, seconds) > 0 and not 1 / FAR < (ratio := printed * seconds / samples) < FAR:

@@ -40,14 +40,14 @@ class WarmUpRule:
         if self.asked is not None:
             return pl.lit(self.asked)
         read = ("segment", "step", "step_time_ms", "beginning_shown", *OWN.meta.root_names())
-        own = only(rows.select(*read, batch=pl.col("global_batch_size").fill_null(1)), OWN)
-        by_profiling = _rows_within(own, self.profiling_steps) if self.profiling_steps else {}
+        own_rows = only(rows.select(*read, batch=pl.col("global_batch_size").fill_null(1)), OWN)
+        by_profiling = _rows_within(own_rows, self.profiling_steps) if self.profiling_steps else {}
         counts = {
             segment: max(
                 _warm_up_of(start["step_time_ms"], start["batch"], self.times_are_shared, _begins_midway(start)),
                 by_profiling.get(segment, 0),
             )
-            for segment, start in starts_of(own)
+            for segment, start in starts_of(own_rows)
         }
         return pl.col("segment").replace_strict(counts, default=1, return_dtype=pl.Int64)
 

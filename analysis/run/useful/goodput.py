@@ -142,16 +142,16 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame, priced: pl.DataFram
         read = timed.select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
         first_time = {"replayed": pl.lit(value=False), "replayed_steps": pl.lit(0)}
         priced = value_rows(read.with_columns(**first_time, excluded_reason=_unless_replayed()))
-    kept = pl.lit(1.0)
+    share_kept = pl.lit(1.0)
     if timed["segment"].n_unique() > 1:
         priced = priced.join(_lost_from(timed), on="segment", how="left")
         before = pl.col("lost_from") - pl.col("step") + pl.col("iterations")
-        kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
+        share_kept = (before / pl.col("iterations")).clip(0, 1).fill_null(1)
     rows = in_order(with_known(priced, "timestamp"), "timestamp")
     began = (pl.col("timestamp") - pl.duration(milliseconds="time_ms")).min()
     first = pl.min_horizontal(began, pl.lit(events["timestamp"].min(), pl.Datetime("us")))
     return rows.with_columns(
-        productive_s=pl.col("useful_ms") / 1000 * kept,
+        productive_s=pl.col("useful_ms") / 1000 * share_kept,
         first=first,
         end=(pl.col("timestamp") - first).dt.total_microseconds() / 1e6,
     )
@@ -235,8 +235,8 @@ class _Course:
 
 def _longest_dead(rows: pl.DataFrame) -> Stretch:
     """The longest stretch in which no step was done: between lines, less the steps of the line but for its first."""
-    others = (pl.col("time_ms") - pl.col("step_time_ms")) / 1000
+    time_of_others = (pl.col("time_ms") - pl.col("step_time_ms")) / 1000
     before = pl.col("end").shift(1).fill_null(0.0)
-    stretches = rows.select("first", before=before, dead=pl.col("end") - before - others)
+    stretches = rows.select("first", before=before, dead=pl.col("end") - before - time_of_others)
     first, begin, seconds = stretches.row(stretches["dead"].arg_max() or 0)
     return Stretch(first + timedelta(seconds=begin), seconds)

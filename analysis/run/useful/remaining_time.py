@@ -127,8 +127,8 @@ def is_end_printed(steps: pl.DataFrame, events: pl.DataFrame) -> bool:
 
 def _last_line(steps: pl.DataFrame) -> dict[str, Any] | None:
     """The last row of the run's own that has a step."""
-    own = steps.filter(~pl.col("copied") & pl.col("step").is_not_null())
-    return own.row(-1, named=True) if len(own) else None
+    rows = steps.filter(~pl.col("copied") & pl.col("step").is_not_null())
+    return rows.row(-1, named=True) if len(rows) else None
 
 
 def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
@@ -146,13 +146,13 @@ def finished_at(steps: pl.DataFrame, seconds: float) -> datetime | None:
 def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     """The rows of the last start that has enough of them, without warm-up: also that of steps that are done again."""
     read = steps[(*READ, "timestamp", "counted", "excluded_reason", "copied", "replayed")]
-    own = with_known(only(read, read["step_time_ms"] > 0), "iterations")
-    known = {name: pl.lit(value=False) for name in ("damaged", "other_job")}
-    own = with_mean_batch(own).with_columns(beginning_shown=pl.lit(value=True), **known)
+    timed = with_known(only(read, read["step_time_ms"] > 0), "iterations")
+    unmarked = {name: pl.lit(value=False) for name in ("damaged", "other_job")}
+    timed = with_mean_batch(timed).with_columns(beginning_shown=pl.lit(value=True), **unmarked)
     again = pl.lit(value=False)
-    if own["replayed"].any():
-        again = (pl.int_range(pl.len()).over("segment") < rule.rows_of(own)) & pl.col("replayed")
-    settled = own.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~again)
+    if timed["replayed"].any():
+        again = (pl.int_range(pl.len()).over("segment") < rule.rows_of(timed)) & pl.col("replayed")
+    settled = timed.filter(pl.col("excluded_reason").ne_missing(WARM_UP) & ~again)
     if settled["segment"].n_unique() < 2:
         return settled
     enough = only(settled, pl.len().over("segment") >= FEWEST)
@@ -166,13 +166,13 @@ def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
     timed = _of_last_batch(rows.with_columns(seconds=pl.coalesce(_by_stamps(), printed), printed=printed))
     # What lies between stamps cut to the second and the lines' own times is no pause.
     cut = abs(float(timed["seconds"].sum()) - float(timed["printed"].sum())) <= STAMP_MS / 1000
-    known = timed.with_columns(seconds="printed") if cut else timed
+    priced = timed.with_columns(seconds="printed") if cut else timed
     # A whole number of rounds of saves and of evaluations is worth more than the rows they happen to begin with.
-    settled, paused = _by_rounds(known, pauses)
+    settled, paused = _by_rounds(priced, pauses)
     each = settled + paused
-    interval = ratio_interval(known["seconds"].to_numpy(), known["iterations"].cast(pl.Float64).to_numpy())
-    low, high = interval or _range(known["seconds"] / known["iterations"])
-    return Pace(_mean_batch(known), each, min(low, each), max(high, each), paused)
+    interval = ratio_interval(priced["seconds"].to_numpy(), priced["iterations"].cast(pl.Float64).to_numpy())
+    low, high = interval or _range(priced["seconds"] / priced["iterations"])
+    return Pace(_mean_batch(priced), each, min(low, each), max(high, each), paused)
 
 
 def _range(values: pl.Series) -> tuple[float, float]:

@@ -85,8 +85,8 @@ def break_down_time(
     ``priced``, the ``value_rows`` of ``steps``, are those that the caller has at hand.
     """
     wall = (clock or read_clock(steps, events)).seconds
-    known = steps if wall is None else time_first_rows(steps, events)
-    rows = value_rows(known) if priced is None or known is not steps else priced
+    timed = steps if wall is None else time_first_rows(steps, events)
+    rows = value_rows(timed) if priced is None or timed is not steps else priced
     in_lines = float(rows["time_ms"].sum()) / 1000
     parts = _inside(rows, pauses)
     at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
@@ -103,7 +103,7 @@ def break_down_time(
         parts |= fitted
         # Steps whose time is not printed were done all the same, in what is left.
         room = total - in_lines - sum(outside.values())
-        parts[USEFUL] += min(max(room, 0.0), untimed_seconds(known))
+        parts[USEFUL] += min(max(room, 0.0), untimed_seconds(timed))
     if parts:
         _add(parts, [at_end])
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
@@ -117,11 +117,11 @@ def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, paus
 
     Where rows hold the pauses before them, only those after the last row are outside.
     """
-    own = rows.filter(OF_THE_RUN)
-    unprinted = unprinted_seconds(outline_starts(own).row(-1, named=True), last_done(own, events), seconds)
+    own_rows = rows.filter(OF_THE_RUN)
+    unprinted = unprinted_seconds(outline_starts(own_rows).row(-1, named=True), last_done(own_rows, events), seconds)
     seconds -= unprinted
-    last: int = own["step"][-1]
-    first: int = last if own["excluded_reason"].is_in(PAUSED).any() else own["step"][0]
+    last: int = own_rows["step"][-1]
+    first: int = last if own_rows["excluded_reason"].is_in(PAUSED).any() else own_rows["step"][0]
     held = share_out(seconds, first, last + 1, pauses) if seconds > CUT.total_seconds() else {}
     return {UNPRINTED: unprinted} | {part + BETWEEN: value for part, value in held.items()}
 

@@ -80,13 +80,13 @@ def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
     )
     flags_only = (pl.col("iterations") > 1) & pl.col("skipped_iterations").is_null() & pl.col("overflow").is_not_null()
     whole_rows = (pl.col("iterations") > 1) & pl.col("update_is_nan")
-    own = OF_THE_RUN & pl.col("iterations").is_not_null()
+    is_own = OF_THE_RUN & pl.col("iterations").is_not_null()
     lost, of_nan, done, at_least, about = steps.select(
-        _lost_updates().filter(own).sum(),
-        nan=nan.filter(own).sum(),
-        steps=pl.col("iterations").filter(own).sum(),
-        at_least=flags_only.filter(own).any(),
-        about=whole_rows.filter(own).any(),
+        _lost_updates().filter(is_own).sum(),
+        nan=nan.filter(is_own).sum(),
+        steps=pl.col("iterations").filter(is_own).sum(),
+        at_least=flags_only.filter(is_own).any(),
+        about=whole_rows.filter(is_own).any(),
     ).row(0)
     return LostUpdates(int(lost), int(of_nan), int(done), at_least=bool(at_least), about=bool(about))
 
