@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from signal import Signals
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from analysis.batch.run_table import hours_by_ending
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
@@ -238,27 +235,6 @@ def ending_word(state: str | None, family: str | None) -> str:
     if state in ("failed", "killed") and family and family != state:
         return tr("{state}: {family}", state=text, family=word("failure_names", family))
     return text
-
-
-def ending_hours(runs: pl.DataFrame) -> list[Sentence]:
-    """Device-hours of many ``runs`` by the family of their ending, in one line; nothing if none failed."""
-    groups = hours_by_ending(runs)
-    if not set(groups["state"]) & FAILED:
-        return []
-    texts = [_hours(row) for row in groups.iter_rows(named=True)]
-    text = tr("device-hours by ending (runs): {hours}", hours=tr(", ").join(texts))
-    if without := groups["runs_without_device_hours"].sum():
-        text = tr("{text}; devices or time unknown: {n}", text=text, n=without)
-    return [Sentence(text)]
-
-
-def _hours(group: Mapping[str, Any]) -> str:
-    """Device-hours and number of runs of one kind of ending."""
-    has_hours = group["runs"] > group["runs_without_device_hours"]
-    hours = f"{group['device_hours']:,.1f}" if has_hours else "-"
-    state, family = group["state"], group["family"]
-    ending = word("failure_names", family) if state == "failed" else ending_word(state, family)
-    return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")
 
 
 def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:

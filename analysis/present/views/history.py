@@ -16,9 +16,9 @@ from analysis.history.store import Swept
 from analysis.present.as_json import origin_text, plain
 from analysis.present.console import folded_to
 from analysis.present.parts import Part, Sentence, Table
-from analysis.present.views.ending import ending_hours
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.views.run_columns import ending_of
+from analysis.present.views.runs import ending_hours
 from analysis.present.words import word
 from logparse.findings import Origin
 from logparse.language import tr

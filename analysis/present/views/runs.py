@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from analysis.batch.peers import describe_outliers
-from analysis.batch.run_table import lost_by_cause
+from analysis.batch.run_table import hours_by_ending, lost_by_cause
 from analysis.metrics import BY_COLUMN
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.ending import ending_hours
+from analysis.present.views.ending import ending_word
 from analysis.present.views.run_columns import ENDING, SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
 from logparse.failures.ending import FAILED
@@ -125,3 +125,24 @@ def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
         yield Sentence(tr("impossible values (!): {names}", names=some(cannot.to_list())), "warning")
     if runs["warnings"].sum():
         yield Sentence(tr("`analyze -v` shows the warnings (!)"), "info")
+
+
+def ending_hours(runs: pl.DataFrame) -> list[Sentence]:
+    """Device-hours of many ``runs`` by the family of their ending, in one line; nothing if none failed."""
+    groups = hours_by_ending(runs)
+    if not set(groups["state"]) & FAILED:
+        return []
+    texts = [_hours(row) for row in groups.iter_rows(named=True)]
+    text = tr("device-hours by ending (runs): {hours}", hours=tr(", ").join(texts))
+    if without := groups["runs_without_device_hours"].sum():
+        text = tr("{text}; devices or time unknown: {n}", text=text, n=without)
+    return [Sentence(text)]
+
+
+def _hours(group: Mapping[str, Any]) -> str:
+    """Device-hours and number of runs of one kind of ending."""
+    has_hours = group["runs"] > group["runs_without_device_hours"]
+    hours = f"{group['device_hours']:,.1f}" if has_hours else "-"
+    state, family = group["state"], group["family"]
+    ending = word("failure_names", family) if state == "failed" else ending_word(state, family)
+    return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")
