@@ -23,13 +23,14 @@ from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.side_of_runs import side_of_runs
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
-from analysis.outputs import (
+from analysis.files.outputs import (
     DEFAULT_FORMATS,
     DEFAULT_TABLES,
     check_chart_options,
     check_table_formats,
     write_table,
 )
+from analysis.files.result_folder import ResultFolder
 from analysis.present.html import html
 from analysis.present.views import compare_json
 from analysis.present.views.analyze import compose
@@ -39,7 +40,6 @@ from analysis.present.words import say, word
 from analysis.project.argument_names import OPTION_TYPES, check_names, check_types, naming_arguments, with_arguments
 from analysis.project.choose_options import choose
 from analysis.project.given_facts import check_quantities
-from analysis.result_folder import ResultFolder
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
@@ -183,7 +183,7 @@ def analyze(
         strict: Raise for a torn step line, an unreadable value or an impossible result.
         all_files: Read every file to its end.
         jobs: Parts of the logs to read at once; by default one for each core.
-        require: Targets such as "mfu>=0.45"; see ``analysis.run.target_verdicts.judge``.
+        require: Targets such as "mfu>=0.45"; see ``analysis.run.checks.target_verdicts.judge``.
         quantities: What the log does not print, such as ``world_size=8``; see ``logparse.schema.QUANTITIES``.
 
     Returns:

@@ -242,13 +242,13 @@ def _exit_code() -> int:
 def _finished(code: object) -> int:
     """``code`` of a command, once everything it printed is written."""
     sys.stdout.flush()
-    if "analysis.pictures" in sys.modules:
+    if "analysis.files.pictures" in sys.modules:
         _report_missing_pictures()
     return code if isinstance(code, int) else 0
 
 
 def _report_missing_pictures() -> None:
-    from analysis.pictures import take_missing
+    from analysis.files.pictures import take_missing
 
     if take_missing():
         problem = tr("charts are missing: the process that draws them could not run")
@@ -302,8 +302,8 @@ def _ended_by_sigterm() -> Iterator[None]:
 
     def end(number: int, _: object) -> None:
         stop_drawing()
-        if "analysis.own_files" in sys.modules:
-            from analysis.own_files import remove_temporary
+        if "analysis.files.own_files" in sys.modules:
+            from analysis.files.own_files import remove_temporary
 
             remove_temporary()
         signal.signal(number, signal.SIG_DFL)
@@ -318,7 +318,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 def stop_drawing() -> None:
     """End the processes that draw, where there are some."""
-    if "analysis.pictures" in sys.modules:
-        from analysis.pictures import stop
+    if "analysis.files.pictures" in sys.modules:
+        from analysis.files.pictures import stop
 
         stop()

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.nightly.policy import Policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 

@@ -34,7 +34,7 @@ import polars as pl
 
 from analysis.history.folder import UNFINISHED, Folder
 from analysis.history.record_run import Marks, RunOptions, record_logs
-from analysis.history.records import RunRecord
+from analysis.history.run_records import RunRecord
 from analysis.history.store import History, _key
 
 LOG = Path(__file__).parent.parent / "fixtures/releases/8.0.RC1-1.log"

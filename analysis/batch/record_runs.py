@@ -68,10 +68,10 @@ def _record(result: Run, marks: Marks, store: History, report: Callable[[Note], 
     for note in result.notes:
         if note.code in PERHAPS_ANOTHER_RUN:
             report(note)
-    kept = keep(result, marks)
-    state = store.add(kept)
-    differs = () if state == "recorded" else tuple(store.differences(kept))
+    record = keep(result, marks)
+    state = store.add(record)
+    differs = () if state == "recorded" else tuple(store.differences(record))
     if differs:
-        report(warning("recorded_otherwise", name=result.log.name, names=differs, id=kept.run_id[:12]))
+        report(warning("recorded_otherwise", name=result.log.name, names=differs, id=record.run_id[:12]))
     ending = result.log.ending or Ending("unknown")
-    return Recorded(kept.run_id, result.log.name, kept.release, result.log.sources, state, differs, ending)
+    return Recorded(record.run_id, result.log.name, record.release, result.log.sources, state, differs, ending)

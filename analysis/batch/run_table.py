@@ -12,14 +12,13 @@ from typing import Any
 import polars as pl
 
 from analysis.batch.peers import with_outliers
-from analysis.conditions import Condition
 from analysis.metrics import METRICS, OF_ROWS, RATED, RATES
 from analysis.model.parameters import count_parameters
-from analysis.run.device_hours import device_hours, run_seconds
-from analysis.run.overheads import IN_STEPS, Overhead
+from analysis.run.checks.limits import Condition
 from analysis.run.run import Run
 from analysis.run.summary import largest_memory, last_finite
 from analysis.run.title import device_without_peak
+from analysis.run.useful.overheads import IN_STEPS, Overhead
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg
 from logparse.schema import BOOL, FLOAT, INT, QUANTITY, TEXT, TIME, Column, without_yearless
@@ -140,7 +139,7 @@ def _metrics(run: Run) -> dict[str, float | None]:
 
 def _spent(run: Run) -> dict[str, Any]:
     """The time of the run, what of it was lost, and what cost most."""
-    seconds, hours, lost = run_seconds(run.analysis), device_hours(run.analysis), own_overheads(run)
+    seconds, hours, lost = run.analysis.seconds, run.analysis.device_hours, own_overheads(run)
     if seconds is None:
         return {}
     return {
@@ -174,9 +173,9 @@ def lost_by_cause(runs: pl.DataFrame, overheads: pl.DataFrame) -> pl.DataFrame:
 
     ``worst`` is the run that lost most of them; runs whose devices are unknown are left out.
     """
-    own = overheads.filter(~pl.col("cause").is_in(IN_STEPS)).join(runs, on="run", how="semi", maintain_order="left")
+    outside = overheads.filter(~pl.col("cause").is_in(IN_STEPS)).join(runs, on="run", how="semi", maintain_order="left")
     by_cause = (
-        own.drop_nulls("device_hours")
+        outside.drop_nulls("device_hours")
         .group_by("cause", maintain_order=True)
         .agg(
             pl.col("device_hours").sum(),
@@ -209,3 +208,17 @@ def choose_runs(runs: pl.DataFrame, where: Sequence[Condition] = (), order: str 
 
 def _ordered_by(order: str) -> str:
     return order.removeprefix("-").strip().lower()
+
+
+def hours_by_ending(runs: pl.DataFrame) -> pl.DataFrame:
+    """``state``, ``family``, ``runs``, ``device_hours`` and ``runs_without_device_hours`` of each kind of ending.
+
+    ``runs`` has ``ending_state``, ``ending_family`` and ``device_hours``. The most device-hours come first.
+    """
+    ending = {name: pl.col(f"ending_{name}").fill_null("unknown") for name in ("state", "family")}
+    groups = runs.group_by(**ending, maintain_order=True).agg(
+        runs=pl.len(),
+        device_hours=pl.col("device_hours").sum(),
+        runs_without_device_hours=pl.col("device_hours").null_count(),
+    )
+    return groups.sort("device_hours", descending=True, maintain_order=True)

@@ -81,14 +81,14 @@ def _flat(whole: Whole) -> dict[str, Any]:
 
 def whole_of(runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, drawn: Mapping[str, str], of: int) -> Whole:
     """The whole of ``runs``, computed as ``how`` says; ``drawn`` are options of the pictures."""
-    named = json.dumps([(name, list(logs)) for name, logs in runs])
-    return Whole(of, len(runs), _digest(named), logparse.__version__, {**_options(how), **drawn})
+    runs_text = json.dumps([(name, list(logs)) for name, logs in runs])
+    return Whole(of, len(runs), _digest(runs_text), logparse.__version__, {**_options(how), **drawn})
 
 
 def _options(how: RunOptions) -> dict[str, str]:
     """The options that the numbers depend on; how many blocks are read at once is not one of them."""
-    others = ("given", "jobs", "formula", "published", "requirements")
-    options = {field.name: getattr(how, field.name) for field in fields(how) if field.name not in others}
+    not_options = ("given", "jobs", "formula", "published", "requirements")
+    options = {field.name: getattr(how, field.name) for field in fields(how) if field.name not in not_options}
     rows = json.dumps([asdict(row) for row in how.published], sort_keys=True)
     options |= {"formula": how.formula.name, "baseline_file": _digest(rows)}
     options |= {"require": "; ".join(map(str, how.requirements)) or None}

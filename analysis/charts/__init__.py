@@ -9,11 +9,11 @@ those of the config a chart is drawn with: Altair's own, or ``chart.configure(**
 from __future__ import annotations
 
 from analysis.charts.along import CHART_NAMES
+from analysis.charts.drawn_rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
 from analysis.charts.goodput import goodput_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.look import DARK, LIGHT
 from analysis.charts.ranks import ranks_chart
-from analysis.charts.rows import AXES, Rows, axes_of, chart_rows, evaluation_rows
 from analysis.charts.run import run_charts, same_curves, series_charts, with_data
 from analysis.charts.series import (
     grad_norm_chart,

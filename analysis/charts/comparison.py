@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts import Rows, chart_rows
+from analysis.charts.drawn_rows import SERIES
 from analysis.charts.plot import Rule, Series
-from analysis.charts.rows import SERIES
 from analysis.charts.series import draw_series
 from analysis.compare.comparison import Comparison, Side
-from analysis.tables import STEP_COLUMNS, UNITS
+from analysis.run.tables import STEP_COLUMNS, UNITS
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass, replace
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from analysis.charts.along import TITLES
 from analysis.charts.axes import legend_columns
+from analysis.charts.drawn_rows import DIGITS
 from analysis.charts.plot import HEIGHT, WIDTH
-from analysis.charts.rows import DIGITS
 from analysis.charts.unchecked import layered, unchecked
 from logparse.language import tr
 

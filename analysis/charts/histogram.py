@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.along import TITLES
+from analysis.charts.drawn_rows import DIGITS
 from analysis.charts.plot import HEIGHT
-from analysis.charts.rows import DIGITS
 from analysis.charts.unchecked import layered, unchecked
 from logparse.language import tr
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from analysis.charts.rows import AXES, place_rows
-from analysis.run.interruptions import Pauses
+from analysis.charts.drawn_rows import AXES, place_rows
+from analysis.run.clock.interruptions import Pauses
 
 # Kinds of marks; the name of their rows, and of those of starts, in a page.
 SAVE, EVALUATION, RESTART = "saves", "evaluation", "restarts"
@@ -27,8 +27,8 @@ def _at(places: pl.DataFrame, steps: tuple[int, ...], kind: str) -> pl.DataFrame
     """For each of ``steps`` a mark at the last row up to that step."""
     every = -(-len(steps) // MOST_MARKS) or 1
     marks = pl.DataFrame({"step": steps[::every]}, schema={"step": pl.Int64})
-    known = places.unique("step", keep="first", maintain_order=True).sort("step")
-    placed = marks.join_asof(known, on="step", strategy="backward").drop_nulls("run")
+    first_places = places.unique("step", keep="first", maintain_order=True).sort("step")
+    placed = marks.join_asof(first_places, on="step", strategy="backward").drop_nulls("run")
     return placed.select("run", *AXES, kind=pl.lit(kind))
 
 

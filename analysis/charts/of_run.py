@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from analysis.charts.drawn_rows import AXES, NameOf, Rows, axes_of, chart_rows
 from analysis.charts.goodput import goodput_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.ranks import ranks_chart
-from analysis.charts.rows import AXES, NameOf, Rows, axes_of, chart_rows
 from analysis.charts.run import MOST_DRAWN, with_data
 from analysis.charts.series import (
     grad_norm_chart,

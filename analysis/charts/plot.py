@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.axes import legend_columns, place_tooltip, x_channel
+from analysis.charts.drawn_rows import EVALUATION
 from analysis.charts.look import DASH_RUNS, DASHES
-from analysis.charts.rows import EVALUATION
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
 

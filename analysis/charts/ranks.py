@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts.along import TITLES
+from analysis.charts.drawn_rows import DIGITS
 from analysis.charts.plot import WIDTH
-from analysis.charts.rows import DIGITS
 from analysis.charts.unchecked import layered, unchecked
-from analysis.run.rank_comparison import rank_names, rank_times
+from analysis.run.ranks.rank_comparison import rank_names, rank_times
 from logparse.language import tr
 
 if TYPE_CHECKING:

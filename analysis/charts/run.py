@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from analysis.charts.along import ALONG
+from analysis.charts.drawn_rows import NameOf, Rows, chart_rows
 from analysis.charts.goodput import goodput_chart
 from analysis.charts.histogram import time_histogram
 from analysis.charts.plot import WIDTH
 from analysis.charts.ranks import ranks_chart
-from analysis.charts.rows import NameOf, Rows, chart_rows
 from analysis.charts.series import (
     grad_norm_chart,
     learning_rate_chart,
@@ -99,10 +99,10 @@ def same_curves(steps: pl.DataFrame) -> list[str]:
 
 def _constant(ratio: pl.Series, one: pl.Series, other: pl.Series) -> bool:
     """Whether ``ratio`` is the same in all rows, and both are known in the same rows."""
-    known = ratio.filter(ratio.is_finite())
-    if not len(known) or bool((one.is_finite().fill_null(False) != other.is_finite().fill_null(False)).any()):
+    finite = ratio.filter(ratio.is_finite())
+    if not len(finite) or bool((one.is_finite().fill_null(False) != other.is_finite().fill_null(False)).any()):
         return False
-    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    low, high = float(finite.min()), float(finite.max())  # type: ignore[arg-type]
     return high - low <= SAME_RATIO * abs(high)
 
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.charts.along import ALONG, DASHED
-from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Plot, Rule, Series
-from analysis.charts.rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
-from analysis.charts.scale import fit, top_of, wide
+from analysis.charts.drawn_rows import DIGITS, EVALUATIONS, Rows, chart_rows, evaluation_rows
+from analysis.charts.plot import HEIGHT, MANY_EXCLUDED, WIDTH, Ends, Plot, Rule, Series
 from analysis.charts.unchecked import layered, unchecked
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.run.exclusion_reasons import COPY
+from analysis.run.rows.exclusion_reasons import COPY
 from logparse.language import msg, tr
 
 if TYPE_CHECKING:
     import altair as alt
+
 
 # Between the parts of a subtitle.
 SEPARATOR = " | "
@@ -190,13 +190,13 @@ def _outside(n: int, one: str, more: str) -> str:
 def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     """What the chart shows of the run and what not."""
     column, top, bottom = plot.series.column, _highest_shown(plot), plot.ends.low if plot.ends else None
-    own = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
-    excluded, copies = int((~own["counted"]).sum()), len(steps) - len(own)
-    unknown = len(own) - int(own[column].is_finite().sum())
-    above = int((own[column].is_finite() & (own[column] > top)).sum()) if top is not None else 0
-    below = int((own[column].is_finite() & (own[column] < bottom)).sum()) if bottom is not None else 0
+    uncopied = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
+    excluded, copies = int((~uncopied["counted"]).sum()), len(steps) - len(uncopied)
+    unknown = len(uncopied) - int(uncopied[column].is_finite().sum())
+    above = int((uncopied[column].is_finite() & (uncopied[column] > top)).sum()) if top is not None else 0
+    below = int((uncopied[column].is_finite() & (uncopied[column] < bottom)).sum()) if bottom is not None else 0
     parts = {
-        tr("hollow: excluded ({n} of {total})", n=f"{excluded:,}", total=f"{len(own):,}"): excluded,
+        tr("hollow: excluded ({n} of {total})", n=f"{excluded:,}", total=f"{len(uncopied):,}"): excluded,
         tr("{n} rows of other ranks not shown", n=f"{copies:,}"): copies,
         tr("rows without a value: {n}", n=f"{unknown:,}"): unknown,
         describe_thinning(drawn): drawn["rows"].max() != 1,
@@ -204,3 +204,52 @@ def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
         _outside(below, msg("1 point below the axis"), msg("{n} points below the axis")): below,
     }
     return [text for text, applies in parts.items() if applies]
+
+
+# The top of a scale over the typical value, where the first steps and stalls would flatten all other values.
+CLIP = 1.5
+# Room above and below the rows that count on a scale that fits them: of their span, and of their value at least.
+FIT_ROOM, LEAST_ROOM = 0.12, 0.002
+# A scale is logarithmic where the greatest value is more than this many times the typical one.
+WIDE = 20
+
+
+def wide(values: pl.Series, times: float = WIDE) -> bool:
+    """Whether some value exceeds ``times`` the median, so that a linear scale would flatten all others."""
+    finite = values.filter(values.is_finite())
+    if not len(finite) or finite.le(0).any():
+        return False
+    return bool((finite > times * pl.Series([finite.median()])).any())
+
+
+def top_of(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule], dashed: str | None) -> float | None:
+    """The upper end of the scale: room for the text of the rule and, with ``clip``, only for typical rows.
+
+    None where the data sets the scale.
+    """
+    if not series.from_zero or series.base:
+        return None
+    typical = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
+    most = highest(drawn, series.column, f"{series.column}_high", *([dashed] if dashed else []))
+    top = min(most, typical * CLIP) if series.clip and typical else most
+    return float(1.1 * max(top, *(rule.value for rule in rules), 0.0))
+
+
+def highest(drawn: pl.DataFrame, *columns: str) -> float:
+    """The greatest value of ``columns``; 1 where there is none."""
+    greatest: float | None = drawn.select(pl.max_horizontal(columns).max()).item()
+    return greatest or 1.0
+
+
+def fit(drawn: pl.DataFrame, series: Series, top: float) -> Ends | None:
+    """Ends of the scale that show the rows that count in full, with some room; None where none counts."""
+    low, high = f"{series.column}_low", f"{series.column}_high"
+    counted = drawn.filter("counted").select(
+        low=pl.min_horizontal(series.column, low).min(), high=pl.max_horizontal(series.column, high).max()
+    )
+    least, most = counted.row(0)
+    if least is None or most is None:
+        return None
+    most = min(most, top)
+    room = max((most - least) * FIT_ROOM, most * LEAST_ROOM)
+    return Ends(max(least - room, 0.0), most + room, highest(drawn, series.column, high))

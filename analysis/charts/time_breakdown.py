@@ -8,11 +8,11 @@ import polars as pl
 
 from analysis.charts.along import TITLES
 from analysis.charts.axes import legend_columns
+from analysis.charts.drawn_rows import NameOf
 from analysis.charts.look import PARTS
-from analysis.charts.rows import NameOf
 from analysis.charts.unchecked import layered, unchecked
-from analysis.run.pause_times import BETWEEN
-from analysis.run.time_breakdown import USEFUL
+from analysis.run.clock.pause_times import BETWEEN
+from analysis.run.useful.time_breakdown import USEFUL
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ WIDTH, BAR = 720, 44
 def parts_in_order(time_breakdown: pl.DataFrame) -> list[str]:
     """Useful work first, then the rest, the most costly over all runs first."""
     total = time_breakdown.group_by("part", maintain_order=True).agg(pl.col("seconds").sum())
-    others = total.filter(pl.col("part") != USEFUL).sort("seconds", descending=True, maintain_order=True)
-    return [*([USEFUL] if len(others) < len(total) else []), *others["part"]]
+    not_useful = total.filter(pl.col("part") != USEFUL).sort("seconds", descending=True, maintain_order=True)
+    return [*([USEFUL] if len(not_useful) < len(total) else []), *not_useful["part"]]
 
 
 def by_cause(time_breakdown: pl.DataFrame) -> pl.DataFrame:

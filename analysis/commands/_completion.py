@@ -150,7 +150,7 @@ def dialects() -> Iterator[str]:
 @_begins
 def baselines() -> Iterator[str]:
     """Published rows."""
-    from analysis.published.rows import published
+    from analysis.published.baselines import published
 
     return (row.name for row in published())
 
@@ -166,7 +166,7 @@ def metrics() -> Iterator[str]:
 @_begins
 def required() -> Iterator[str]:
     """Figures that can be required."""
-    from analysis.run.targets import figures
+    from analysis.run.checks.targets import figures
 
     return iter(figures())
 

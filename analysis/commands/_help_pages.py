@@ -104,7 +104,7 @@ def listed_names(command: str) -> Iterator[tuple[str, Sequence[str]]]:
     from analysis.compare.comparability import FIELDS, UNKNOWN
     from analysis.flops import all_formulas
     from analysis.metrics import JUDGED
-    from analysis.run.targets import figures
+    from analysis.run.checks.targets import figures
     from logparse.context.dialects import dialect_keys
 
     if command == "analyze":

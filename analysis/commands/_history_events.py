@@ -9,19 +9,23 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._forms import Form
 from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.commands.record import TAKEN
 from analysis.compare.verdict import find_metric
 from analysis.history.annotations import ANNOTATION_COLUMNS
-from analysis.history.events import Event, Kind, now, speaker
+from analysis.history.events import Event, Kind, now, speaker, standing
 from analysis.history.open_history import open_history
 from analysis.history.record_run import parse_pairs
 from analysis.history.selection import UNTYPED, select_runs
 from analysis.history.selector import is_selector
 from analysis.history.store import History
 from analysis.metrics import JUDGED
+from analysis.nightly.past_nights import Nights
+from analysis.nightly.regressions import find_regressions
 from analysis.present.views.history import event_text
-from analysis.project.project_file import history_place
+from analysis.present.views.regressions import compose_regressions, document
+from analysis.project.project_file import history_place, project_policy
 from logparse.errors import UsageError
 from logparse.language import tr
 
@@ -136,3 +140,20 @@ def _checked_text(name: str, text: str) -> str:
         problem = tr("{name} is {value!r}", name=name, value=text)
         raise UsageError(problem, remedy=tr("give one line of printable text"))
     return text.strip()
+
+
+def regressions(
+    history: HistoryDir = None,
+    as_json: options.Json = False,
+    as_markdown: options.Markdown = False,
+    lang: options.Language = None,
+) -> None:
+    """List open, accepted and expired regressions of all jobs.
+
+    Each has its owner, issue, first bad and last good run. With run_url in logparse.toml the runs are links.
+    """
+    form = Form(as_json, as_markdown)
+    policy = project_policy()
+    nights = Nights(open_history(history_place(history), teller()))
+    regressions = find_regressions(nights.judge(policy), standing(nights.events).acceptances)
+    form.print(lambda: document(regressions, policy.run_url), lambda: compose_regressions(regressions, policy.run_url))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from analysis.outputs import write_bytes, write_page
+from analysis.files.outputs import write_bytes, write_page
 from analysis.spreadsheet import without_formulas
 from logparse.language import tr
 

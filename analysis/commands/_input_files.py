@@ -6,7 +6,7 @@ import glob
 from collections.abc import Iterable
 from pathlib import Path
 
-from analysis.own_files import input_overwritten
+from analysis.files.own_files import input_overwritten
 from logparse.inputs.stores import is_url
 
 

@@ -13,13 +13,12 @@ from analysis.commands._webhook import WebhookForm, post
 from analysis.compare.verdict import Verdict
 from analysis.history.open_history import Report, open_history
 from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
-from analysis.nightly.gate_jobs import JobVerdict
+from analysis.nightly.job_verdict import JobVerdict
 from analysis.nightly.past_nights import Nights
 from analysis.nightly.policy import FAILING, NEW, Policy
 from analysis.present.views.backtest import compose_backtest
 from analysis.present.views.backtest import document as backtest_json
-from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal, title
-from analysis.present.views.jobs_json import document
+from analysis.present.views.jobs import compose_jobs, document, judged_jobs, refusal, title
 from analysis.present.views.news import has_news, news_document
 from analysis.project.project_file import history_place, project_policy
 from logparse.errors import InsufficientDataError, UsageError

@@ -10,7 +10,6 @@ import typer
 
 from analysis.batch.run_table import NUMBERS, check_order, choose_runs, overheads_table, runs_table
 from analysis.commands._forms import print_json
-from analysis.conditions import Condition, parse_condition
 from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
@@ -21,6 +20,7 @@ from analysis.present.views.analyze_json import document, document_of_many
 from analysis.present.views.first_screen import quiet_line
 from analysis.present.views.requirements import requirement_lines, requirement_parts
 from analysis.present.views.runs import compose_runs
+from analysis.run.checks.limits import Condition, parse_condition
 from analysis.run.run import Run
 from logparse.errors import LogparseError, UsageError
 from logparse.language import tr, visible
@@ -94,8 +94,8 @@ class Printer:
         """Print a table of those ``results`` that are asked for; the logs of ``failed`` could not be read."""
         everything = runs_table(results)
         shown = asked.of_runs(everything)
-        named = {run.name: run for run in results}
-        chosen = [named[name] for name in shown["run"]]
+        by_name = {run.name: run for run in results}
+        chosen = [by_name[name] for name in shown["run"]]
         # Of runs that nobody sees nothing is composed.
         if self.as_json or self.quiet:
             self._print(chosen, [], document_of_many(everything, shown))

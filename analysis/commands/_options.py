@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from analysis.commands import _completion
+from analysis.files.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
+from analysis.files.result_folder import ResultFolder
 from analysis.hardware import BASES
-from analysis.outputs import CHART_FORMATS, DEFAULT_FORMATS, TABLE_FORMATS, check_table_formats
 from analysis.project import LEAST_UTILISATION
-from analysis.result_folder import ResultFolder
 from logparse.errors import UsageError
 from logparse.language import LANGUAGES, msg, tr, use_language
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.batch.run_table import overheads_table, runs_table
 from analysis.commands._index_files import PAGE, PAGES, links_of, write_index
 from analysis.commands._progress import drawing_bar
-from analysis.outputs import (
+from analysis.files.outputs import (
     DEFAULT_TABLES,
     ChartWriter,
     prepare_folder,
@@ -18,9 +18,9 @@ from analysis.outputs import (
     write_page,
     write_table,
 )
+from analysis.files.result_folder import ResultFolder
 from analysis.present.views import requirements
 from analysis.present.words import word
-from analysis.result_folder import ResultFolder
 from analysis.run.run import Run
 from logparse.light_dataclass import dataclass
 from logparse.schema import RECORD_COLUMNS
@@ -61,7 +61,7 @@ class DrawingOptions:
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
         if self.formats is not None:
-            from analysis.pictures import drawing_pool
+            from analysis.files.pictures import drawing_pool
 
             drawing_pool()
 
@@ -161,8 +161,8 @@ def has_overlay(runs: int) -> bool:
 
 def _pages(results: Sequence[Run], each: bool) -> dict[str, Sequence[Run]]:
     """The runs on each page: all on one, where there are few, and where ``each`` is one every run on its own."""
-    own = {f"{PAGES}/{run.name}/{PAGE}": [run] for run in results} if each else {}
-    return own | ({PAGE: results} if len(results) <= MOST_ON_A_PAGE else {})
+    pages = {f"{PAGES}/{run.name}/{PAGE}": [run] for run in results} if each else {}
+    return pages | ({PAGE: results} if len(results) <= MOST_ON_A_PAGE else {})
 
 
 def _charts(result: Run) -> dict[str, alt.LayerChart]:

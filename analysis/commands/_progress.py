@@ -74,11 +74,11 @@ def _watches(show: Show, runs: Sequence[Sequence[str]]) -> list[Watch | None]:
         def watch(amount: Amount) -> None:
             read[number] = amount
             # A run that is done, or could not be read, will give no more than it gave.
-            known = [Amount(a.read, a.read, a.files, a.files) for a in read[:number]] + read[number:]
-            total = None if any(a.total is None for a in known) else sum(a.total or 0 for a in known)
-            files, of = sum(a.files for a in known), sum(a.of for a in known)
+            amounts = [Amount(a.read, a.read, a.files, a.files) for a in read[:number]] + read[number:]
+            total = None if any(a.total is None for a in amounts) else sum(a.total or 0 for a in amounts)
+            files, of = sum(a.files for a in amounts), sum(a.of for a in amounts)
             text = tr("reading") if of == 1 else tr("reading, {files} of {of} files", files=files, of=of)
-            show(completed=sum(a.read for a in known), total=total, description=text)
+            show(completed=sum(a.read for a in amounts), total=total, description=text)
 
         return watch
 

@@ -91,8 +91,8 @@ def _metavar(choices: Collection[str] | None) -> str | None:
 
 
 def _quantity_flag(quantity: Quantity, taken: Collection[str]) -> inspect.Parameter:
-    named = str(flag_of(quantity.name))
-    declaration = f"{named}/--no-{named[2:]}" if quantity.kind == "bool" else named
+    flag = str(flag_of(quantity.name))
+    declaration = f"{flag}/--no-{flag[2:]}" if quantity.kind == "bool" else flag
     short = [quantity.short] if quantity.short and quantity.short not in taken else []
     choices = CHOICES.get(quantity.name)
     option = typer.Option(

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 
 from analysis.batch.shards import SHARDS, Account, Failure, Shard, Whole, account_from
 from analysis.commands._output_folder import DrawingOptions, tables_of, write_into
-from analysis.outputs import write_bytes
+from analysis.files.outputs import write_bytes
+from analysis.files.result_folder import ResultFolder
 from analysis.present.views.analyze_json import document
-from analysis.result_folder import ResultFolder
 from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.language import tr

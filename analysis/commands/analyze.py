@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +14,6 @@ from analysis.batch.analyze_runs import analyze_all_parts
 from analysis.batch.shards import Shard, whole_of
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
-from analysis.commands._command_line import command_as_given
 from analysis.commands._index_files import INDEX, PAGE
 from analysis.commands._input_files import input_files
 from analysis.commands._many_runs import Printer, RunSelection
@@ -20,18 +21,19 @@ from analysis.commands._output_folder import DrawingOptions, has_overlay, write_
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
-from analysis.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
+from analysis.files.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
+from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
-from analysis.published.rows import Baseline, find_baseline, published, read_baselines
-from analysis.result_folder import ResultFolder
+from analysis.published.baselines import Baseline, find_baseline, published, read_baselines
+from analysis.run.checks.target_verdicts import exit_code, judge
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.run.target_verdicts import exit_code, judge
 from logparse.errors import InputError, LogparseError, UsageError, without_each
 from logparse.findings import info
 from logparse.inputs.run_discovery import named_runs
+from logparse.inputs.stores import is_url, shown
 from logparse.language import current_language, tr, use_language
 
 Runs = Sequence[tuple[str, Sequence[str]]]
@@ -209,3 +211,24 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool, split: bool,
     if each:
         without_each(failed)
     return [run for run in done if isinstance(run, Run)], failed
+
+
+# Options of where a result goes and who computes it: those with a value, and those without one.
+PLACED = ("-o", "--out", "--engine", "--shard")
+ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", "--no-color")
+
+
+def command_as_given() -> str:
+    """The command line in use; URLs lose the parts that may hold a secret."""
+    return shlex.join(["logparse", *_kept(sys.argv[1:])])
+
+
+def _kept(words: Sequence[str]) -> Iterator[str]:
+    left = iter(words)
+    for word in left:
+        name, sign, value = word.partition("=")
+        if name in PLACED:
+            if not sign:
+                next(left, None)
+        elif word not in ALONE and not (word.startswith("-o") and not word.startswith("--")):
+            yield f"{name}={shown(value)}" if is_url(value) else shown(word)

@@ -11,7 +11,7 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._forms import Form
 from analysis.present.views.baselines import baseline_parts, baselines_document, baselines_parts
-from analysis.published.rows import Baseline, find_baseline, published, read_baselines
+from analysis.published.baselines import Baseline, find_baseline, published, read_baselines
 from logparse.errors import UsageError, unknown_name, use_one_of
 from logparse.language import msg, tr
 

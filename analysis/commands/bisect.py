@@ -14,8 +14,7 @@ from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.bisect_runs import find_plan
 from analysis.compare.comparability import check_allowed
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
-from analysis.present.views.bisect import compose_plan
-from analysis.present.views.bisect_json import document
+from analysis.present.views.bisect import compose_plan, document
 from analysis.run.options import RunOptions
 
 Good = Annotated[

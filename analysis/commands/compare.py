@@ -21,10 +21,10 @@ from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
-from analysis.outputs import write_page
+from analysis.files.outputs import write_page
+from analysis.files.result_folder import ResultFolder
 from analysis.present.views.compare import compose_comparison
 from analysis.present.views.compare_json import document
-from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from logparse.findings import Note, info
 
@@ -73,9 +73,9 @@ def compare(
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
     report = teller()
-    named = named_sides((baseline, *candidates), history, how, report)
-    first, *others = named.sides
-    results = [compare_sides(first, other, chosen, limit, allowed, named.others, guards=guards) for other in others]
+    sides = named_sides((baseline, *candidates), history, how, report)
+    first, *others = sides.sides
+    results = [compare_sides(first, other, chosen, limit, allowed, sides.others, guards=guards) for other in others]
     if out is not None:
         _write(results, out, force, report, verbose)
     print_comparisons(results, form, verbose)

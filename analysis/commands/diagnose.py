@@ -7,9 +7,10 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._forms import print_json
 from analysis.commands._progress import reading_bar
+from analysis.present.as_json import plain
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
-from analysis.present.views.ending import ending_document, ending_parts, quiet_ending
+from analysis.present.views.ending import ending_parts, quiet_ending
 from logparse.decode.read_run import diagnose_run
 from logparse.errors import UsageError
 from logparse.inputs.run_discovery import named_runs
@@ -38,7 +39,7 @@ def diagnose(
     with reading_bar(quiet or as_json, [logs]) as watches:
         ending = diagnose_run(logs, next(iter(watches), None))
     if as_json:
-        document = {"schema_version": SCHEMA_VERSION, "ending": ending_document(ending)}
+        document = {"schema_version": SCHEMA_VERSION, "ending": plain(ending)}
         print_json(document)
     elif quiet:
         ((name, _),) = named_runs(logs, each=False)

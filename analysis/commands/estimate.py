@@ -15,17 +15,17 @@ from analysis.commands._input_files import input_files
 from analysis.commands._run_flags import with_quantity_flags
 from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.estimate.layout_search import Fit
+from analysis.files.outputs import write_charts
+from analysis.files.result_folder import ResultFolder
 from analysis.flops import find_formula, real_model_formula
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import NO_DETAILS
-from analysis.outputs import write_charts
 from analysis.present.console import make_console
 from analysis.present.views.estimate import estimate_document, estimate_parts
 from analysis.project.choose_options import choose_device, options_of
 from analysis.project.given_facts import gather
 from analysis.project.project_file import find_project_settings
-from analysis.result_folder import ResultFolder
-from analysis.run.planned_job import estimate_planned
+from analysis.run.checks.planned_job import estimate_planned
 from logparse.language import msg, tr
 
 
@@ -144,13 +144,13 @@ def estimate(
     switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
     facts = all_given(short | short_facts(**switches, network_gbits=network_gbits), inputs)
     standing = find_project_settings()
-    named = model or inputs.options.get("model")
+    model_name = model or inputs.options.get("model")
     by = formula or inputs.options.get("formula") or standing.get("formula")
     counted_by = find_formula(by) if by else real_model_formula()
-    asked = Asked(counted_by, find_model(named).details if named else NO_DETAILS, tokens, utilisation, days)
+    asked = Asked(counted_by, find_model(model_name).details if model_name else NO_DETAILS, tokens, utilisation, days)
     asked.check()
     machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)
-    planned = estimate_planned(facts, asked, machine, named, from_log)
+    planned = estimate_planned(facts, asked, machine, model_name, from_log)
     written = _write(planned.result.fit, out, force) if out is not None else None
     form.print(lambda: estimate_document(planned), lambda: estimate_parts(planned))
     if written is not None and (not as_json or planned.result.fit is None):
@@ -159,7 +159,7 @@ def estimate(
 
 def _write(fit: Fit | None, out: ResultFolder, force: bool) -> str:
     """The chart of memory by stage, and what became of it."""
-    from analysis.charts.memory import memory_chart
+    from analysis.charts.device_memory import memory_chart
 
     if fit is None:
         return tr("nothing written to {folder}/: memory by stage is unknown, see above", folder=out)

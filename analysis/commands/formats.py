@@ -12,7 +12,7 @@ import typer
 from analysis.commands import _completion
 from analysis.commands import _options as options
 from analysis.commands._input_files import check_output_file, input_files
-from analysis.outputs import write_whole
+from analysis.files.outputs import write_whole
 from analysis.present.console import make_console
 from analysis.present.parts import Sentence
 from analysis.present.terminal import print_parts

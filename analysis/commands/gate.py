@@ -29,13 +29,13 @@ from analysis.compare.gate_exports import OUTPUTS, Judged, junit_of_error
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import Verdict, guards_of, insufficient
+from analysis.files.outputs import write_bytes
+from analysis.files.result_folder import ResultFolder
 from analysis.nightly.policy import FAILING
-from analysis.outputs import write_bytes
 from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.present.views.job_comparisons import summary, texts
 from analysis.present.views.side_news import has_wrong, sides_document
 from analysis.project.project_file import project_policy
-from analysis.result_folder import ResultFolder
 from analysis.run.options import RunOptions
 from analysis.stats.noise import FEWEST_RUNS
 from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of
@@ -155,9 +155,9 @@ def gate(
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
-    named = named_sides(asked, history, how, report)
+    sides = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
-    if (compared := compare_jobs(named, Question(chosen, guards, limit, allowed))) is not None:
+    if (compared := compare_jobs(sides, Question(chosen, guards, limit, allowed))) is not None:
         _post(webhook, webhook_as, compared.comparisons, report)
         _publish(out, force, texts(compared, strict, failing), summary(compared), report)
         try:
@@ -165,8 +165,8 @@ def gate(
         finally:
             exit_of_sides(compared, strict, failing)
         return
-    old, new = named.sides
-    result = compare(old, new, chosen, limit, allowed, named.others, everything=False, guards=guards)
+    old, new = sides.sides
+    result = compare(old, new, chosen, limit, allowed, sides.others, everything=False, guards=guards)
     judgement = judged(result, strict, failing)
     _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)

@@ -13,18 +13,16 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._forms import Form, print_json
 from analysis.commands._history_events import COMMANDS as OF_EVENTS
-from analysis.commands._history_events import Named, named_runs
-from analysis.commands._history_regressions import regressions
+from analysis.commands._history_events import Named, named_runs, regressions
 from analysis.commands._input_files import check_output_file
 from analysis.commands._release_options import HistoryDir, teller
+from analysis.files.outputs import write_parquet, write_whole
 from analysis.history.events import Event
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence, select_runs
 from analysis.history.store import History
 from analysis.nightly.run_verdicts import verdicts_of_runs
-from analysis.outputs import write_parquet, write_whole
-from analysis.present.views.history import compacted, compose_runs, removed
-from analysis.present.views.history_json import document, event_documents, run_documents
+from analysis.present.views.history import compacted, compose_runs, document, event_documents, removed, run_documents
 from analysis.project.project_file import history_place, project_policy
 from analysis.spreadsheet import without_formulas
 from logparse.errors import UsageError

@@ -19,14 +19,14 @@ from analysis.commands._index_files import PAGE, PAGES, write_index
 from analysis.commands._many_runs import RunSelection
 from analysis.commands._output_folder import TABLES, write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
-from analysis.outputs import prepare_folder, write_bytes, write_table
+from analysis.files.outputs import prepare_folder, write_bytes, write_table
+from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze_json import document_of_many
 from analysis.present.views.requirements import missed_requirements
 from analysis.present.views.runs import compose_runs
-from analysis.result_folder import ResultFolder
-from analysis.run.target_verdicts import exit_code
+from analysis.run.checks.target_verdicts import exit_code
 from logparse.errors import InputError, UsageError
 from logparse.language import tr
 

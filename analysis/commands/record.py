@@ -14,8 +14,8 @@ from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.open_history import open_history
 from analysis.history.record_run import Marks, parse_pairs
-from analysis.history.records import RUN_COLUMNS
 from analysis.history.release_names import check_release
+from analysis.history.run_records import RUN_COLUMNS
 from analysis.present.views.record import document, sentence
 from analysis.project.project_file import history_place
 from analysis.run.options import RunOptions

@@ -15,19 +15,18 @@ from analysis.commands._forms import Form, print_json
 from analysis.commands._index_files import PAGE
 from analysis.commands._release_options import HistoryDir, parse_day, teller
 from analysis.compare.verdict import DEFAULT_METRIC, find_metric
+from analysis.files.outputs import write_charts, write_page
+from analysis.files.result_folder import ResultFolder
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence
 from analysis.metrics import FOLLOWED
 from analysis.nightly.trend import Trend, follow_all
-from analysis.outputs import write_charts, write_page
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.terminal import print_parts
 from analysis.present.views.remarks import remarks
-from analysis.present.views.trend import compose_trend, left_out, shown
-from analysis.present.views.trend_json import document
+from analysis.present.views.trend import compose_trend, document, left_out, shown
 from analysis.project.project_file import history_place
-from analysis.result_folder import ResultFolder
 from logparse.findings import Note, info
 from logparse.lazy_regex import lazy_regex
 

@@ -53,11 +53,11 @@ def _is_trial(run: OtherRun) -> bool:
 
 def _neither(good: Side, bad: Side, metric: Metric, others: pl.DataFrame) -> pl.DataFrame:
     """The newest runs of the same work that count, without the jobs of both sides, in the order of recording."""
-    known = all_runs((good.runs, bad.runs), others)
-    jobs = find_jobs(known)
-    theirs = known.drop_nulls("side").select(jobs.named()).to_series().to_list()
-    rest = sample_of(known.filter(pl.col("side").is_null() & ~jobs.named().is_in(theirs)), jobs).runs
-    filled, asked = fill_implied(measured(rest, metric)), fill_implied(known.drop_nulls("side"))
+    every_run = all_runs((good.runs, bad.runs), others)
+    jobs = find_jobs(every_run)
+    theirs = every_run.drop_nulls("side").select(jobs.named()).to_series().to_list()
+    rest = sample_of(every_run.filter(pl.col("side").is_null() & ~jobs.named().is_in(theirs)), jobs).runs
+    filled, asked = fill_implied(measured(rest, metric)), fill_implied(every_run.drop_nulls("side"))
     comparable = pl.all_horizontal(pl.col(n).is_in(asked[n].unique().to_list(), nulls_equal=True) for n in FIELDS)
     chosen = filled.filter(comparable)["run_id"].to_list()
     return others.filter(pl.col("run_id").is_in(chosen)).tail(MOST_LOOKED_AT)

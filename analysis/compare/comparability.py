@@ -246,8 +246,8 @@ def _frameworks(runs: pl.DataFrame) -> dict[str, int]:
     """How many runs are of each framework, the most frequent first."""
     if not {"framework", "framework_version", "format"} <= set(runs.columns):
         return {}
-    named = pl.concat_str("framework", "framework_version", separator=" ", ignore_nulls=True)
-    known = pl.when(pl.col("framework").is_null()).then("format").otherwise(named).alias(FRAMEWORK)
+    framework = pl.concat_str("framework", "framework_version", separator=" ", ignore_nulls=True)
+    known = pl.when(pl.col("framework").is_null()).then("format").otherwise(framework).alias(FRAMEWORK)
     counts = runs.select(known).drop_nulls().group_by(FRAMEWORK).len()
     return dict(counts.sort("len", FRAMEWORK, descending=[True, False]).iter_rows())
 

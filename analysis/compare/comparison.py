@@ -20,9 +20,8 @@ from analysis.compare.verdict import WRONG, Finding, Verdict, doubt, judge, lose
 from analysis.compare.work_difference import Less, compared_work, explain, learns_less
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.metrics import FINAL_LOSS, FROM_RUNS, JUDGED, Metric
-from analysis.run.exclusion_reasons import OF_THE_RUN
-from analysis.stats.noise import Noise, noise_floor
-from analysis.stats.outlier_runs import Outlier
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
+from analysis.stats.noise import Noise, Outlier, noise_floor
 from logparse.errors import InputError, UsageError
 from logparse.failures.ending import Ending
 from logparse.findings import Note, warn_caller, warning
@@ -279,15 +278,15 @@ class _Case:
 
 def _case(asked: tuple[Side, Side], others: pl.DataFrame | None, threshold: float | None) -> _Case:
     """The case of two sides and further runs. Raises UsageError where a run or a job is on both sides."""
-    known = all_runs([side.runs for side in asked], others)
-    jobs = find_jobs(known)
+    every_run = all_runs([side.runs for side in asked], others)
+    jobs = find_jobs(every_run)
     _refuse_overlap(*asked, jobs)
     samples = [sample_of(side.runs, jobs) for side in asked]
     counting = [_counting(side, sample.runs) for side, sample in zip(asked, samples, strict=True)]
     losses = _final_losses(counting)
     old, new = (replace(side, runs=_with_losses(side.runs, losses)) for side in counting)
     left_out = tuple(run for sample in samples for run in sample.left_out)
-    comparable = _comparable(_with_losses(sample_of(known, jobs).runs, losses), asked[0].runs)
+    comparable = _comparable(_with_losses(sample_of(every_run, jobs).runs, losses), asked[0].runs)
     return _Case(asked, (old, new), jobs, left_out, losses, comparable, threshold)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 import polars as pl
 
-from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
 
 # Losses of single batches vary; so many are averaged.
 LAST = 10
@@ -45,8 +45,8 @@ def _differ(runs: Collection[pl.DataFrame]) -> bool:
 
 
 def _tokens_per_step(losses: pl.DataFrame) -> float | None:
-    known = losses.drop_nulls("tokens")
-    steps, tokens = (int(known[name].max() or 0) - int(known[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
+    counted = losses.drop_nulls("tokens")
+    steps, tokens = (int(counted[name].max() or 0) - int(counted[name].min() or 0) for name in ("step", "tokens"))  # type: ignore[arg-type]
     return tokens / steps if steps else None
 
 

@@ -62,13 +62,13 @@ def junit(judged: Judged) -> str:
 def cases(judged: Judged) -> list[Case]:
     """The test cases of ``junit``."""
     findings = judged.comparison.asked_for if judged.comparison.refused else judged.comparison.verdicts
-    found = [_case(judged, finding) for finding in findings]
+    cases = [_case(judged, finding) for finding in findings]
     if judged.failures:
         crashed = judged.comparison.verdict == "crashed" and "crashed" in judged.failing
         outcome: Outcome = "failure" if crashed else "system-out"
         kind = "crashed" if crashed else ""
-        found.append(Case(_classname(judged), "ending", outcome, kind, "\n".join(judged.failures)))
-    return found
+        cases.append(Case(_classname(judged), "ending", outcome, kind, "\n".join(judged.failures)))
+    return cases
 
 
 def junit_of_error(message: str) -> str:

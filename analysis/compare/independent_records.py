@@ -97,10 +97,10 @@ def sample_of(runs: pl.DataFrame, jobs: Jobs) -> Observations:
     Among those about as long as the longest it is the one with the most known values, because the arguments may be in
     one rank's file only.
     """
-    known = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *JUDGED))
+    filled = pl.sum_horizontal(pl.col(name).is_not_null() for name in (*FIELDS, *JUDGED))
     length = pl.col("step_lines").fill_null(0)
     long = runs.with_columns(job=jobs.named()).with_columns(long=length >= ABOUT_AS_LONG * length.max().over("job"))
-    ranked = long.with_columns(known=known).sort(
+    ranked = long.with_columns(known=filled).sort(
         "long", "known", "step_lines", "run_id", descending=[True, True, True, False], nulls_last=True
     )
     one_each = pl.col("run_id").is_in(ranked.unique("job", keep="first", maintain_order=True)["run_id"].to_list())

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from analysis.compare.comparability import FIELDS, fill_implied
-from analysis.model.same import models_of
+from analysis.model.catalogue import models_of
 from analysis.model.shape import ModelShape
 
 # Parts of the layout as people abbreviate them; those of 1 are not named.
@@ -71,9 +71,9 @@ def _most(values: pl.Series) -> Any:
 
 def _model(values: Mapping[str, Any]) -> str:
     shape = ModelShape.from_quantities(values)
-    named = [model.name for model in models_of(shape)]
-    if 0 < len(named) <= MODELS_NAMED:
-        return " or ".join(named)
+    models = [model.name for model in models_of(shape)]
+    if 0 < len(models) <= MODELS_NAMED:
+        return " or ".join(models)
     layers, width = values["num_layers"], values["hidden_size"]
     return str(values.get("model_name") or (f"{layers} layers of {width}" if layers and width else UNKNOWN_MODEL))
 

@@ -14,7 +14,7 @@ from analysis.compare.comparison import Side
 from analysis.compare.independent_records import has_enough_rows
 from analysis.history.open_history import Report, open_history
 from analysis.history.record_run import Marks, record_logs
-from analysis.history.records import RunRecord
+from analysis.history.run_records import RunRecord
 from analysis.history.selection import select_evidence
 from analysis.history.selector import is_equality, is_selector
 from analysis.history.store import History

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from analysis.compare.threshold import DECLARED, threshold_by_noise
 from analysis.metrics import GUARDED, JUDGED, Metric
 from analysis.stats.mann_whitney import fisher_p, interval_cut, mann_whitney, thinned
-from analysis.stats.noise import FEWEST_RUNS, LEVEL, Noise
-from analysis.stats.outlier_runs import Outlier, find_outliers, without
+from analysis.stats.noise import FEWEST_RUNS, LEVEL, Noise, Outlier, find_outliers, without
 from analysis.stats.prediction import FEWEST, expect
 from logparse.errors import unknown_name, use_one_of
 from logparse.language import msg

@@ -16,7 +16,7 @@ import regex
 from analysis.compare.comparability import fill_implied
 from analysis.compare.verdict import CLOSE, Finding
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.run.exclusion_reasons import OF_THE_RUN
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
 from analysis.stats.noise import LEVEL
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace
@@ -159,8 +159,8 @@ def _least(names: regex.Pattern[str], number: str) -> pl.Expr:
 def _numbers(names: regex.Pattern[str], number: str) -> pl.Expr:
     """The numbers of the settings with such names."""
     name, value = pl.element().struct.field("name").str.to_lowercase(), pl.element().struct.field("value")
-    found = value.filter(name.str.contains(names.pattern)).str.extract(number).cast(pl.Float64, strict=False)
-    return pl.col("settings").list.eval(found.drop_nulls())
+    values = value.filter(name.str.contains(names.pattern)).str.extract(number).cast(pl.Float64, strict=False)
+    return pl.col("settings").list.eval(values.drop_nulls())
 
 
 def _is_within(runs: pl.DataFrame) -> pl.Expr:

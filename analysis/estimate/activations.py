@@ -10,10 +10,10 @@ experts and multi-latent attention are counted by the same rule: each tensor tha
 
 from __future__ import annotations
 
-from analysis.estimate.layout import Layout, Training
-from analysis.estimate.sources import CHEAT_SHEET, NOTE_13B
+from analysis.estimate.assumptions import CHEAT_SHEET, NOTE_13B
+from analysis.estimate.device_layout import Layout, Training
 from analysis.estimate.worked_figure import Figure, work_out
-from analysis.flops._base import sizes
+from analysis.flops._formula import sizes
 from analysis.model.parameters import NO_DETAILS, Details
 from analysis.model.shape import ModelShape
 from logparse.light_dataclass import dataclass

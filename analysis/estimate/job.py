@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.estimate.activations import rule_figures
-from analysis.estimate.layout import Layout, Training, check_model, layout_notes
+from analysis.estimate.assumptions import ADAM, CHEAT_SHEET, KORTHIKANTI, NOTE_13B
+from analysis.estimate.device_layout import Layout, Training, check_model, layout_notes
 from analysis.estimate.layout_search import NODE, Fit, Fixed, Search, all_fits, smallest_fit
 from analysis.estimate.parameter_figures import parameter_figures
-from analysis.estimate.sources import ADAM, CHEAT_SHEET, KORTHIKANTI, NOTE_13B
 from analysis.estimate.stages import Stage, rule_of_thumb_stages
 from analysis.estimate.state import replica_figure, state_bytes, state_figures
 from analysis.estimate.step import (

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from analysis.estimate.assumptions import ASSUMED as ASSUMED_OF_RUNS
+from analysis.estimate.device_layout import Training
 from analysis.estimate.job import Estimate, Job
-from analysis.estimate.layout import Training
 from analysis.estimate.layout_search import Fixed
 from analysis.estimate.step import NETWORK_GBITS
 from analysis.flops import Formula, Recompute
@@ -167,9 +167,9 @@ def merge_facts(given: Mapping[str, Fact], printed: Mapping[str, Fact]) -> dict[
         dropped |= {"padded_vocab_size"}
     if "recompute" in given:
         dropped |= OF_RECOMPUTE
-    kept = {name: fact for name, fact in printed.items() if name not in dropped}
+    facts_left = {name: fact for name, fact in printed.items() if name not in dropped}
     assumed = {name: Fact(value, Origin("assumed")) for name, value in ASSUMED.items()}
-    return derive(assumed | kept | dict(given))
+    return derive(assumed | facts_left | dict(given))
 
 
 def mtp_notes(model: str | None, facts: Mapping[str, Fact]) -> Iterator[Note]:

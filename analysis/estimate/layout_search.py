@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from analysis.estimate.layout import Layout, Training, check_layout
+from analysis.estimate.device_layout import Layout, Training, check_layout
 from analysis.estimate.stages import Stage, estimate_stages
 from analysis.model.parameters import NO_DETAILS, Details, Parameters
 from analysis.model.shape import ModelShape

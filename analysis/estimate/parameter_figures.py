@@ -5,8 +5,8 @@ Comes in: a shape, its vocabulary and details. Goes out: figures with their work
 
 from __future__ import annotations
 
-from analysis.estimate.layout import Layout, layers_of_stages
-from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, WEIGHTS
+from analysis.estimate.assumptions import ARTICLE, CHEAT_SHEET, WEIGHTS
+from analysis.estimate.device_layout import Layout, layers_of_stages
 from analysis.estimate.worked_figure import Figure, work_out
 from analysis.model.parameters import Parameters
 from analysis.model.shape import ModelShape

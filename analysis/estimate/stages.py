@@ -7,7 +7,7 @@ communication library and the allocator's gaps take; docs/estimates.md says how 
 from __future__ import annotations
 
 from analysis.estimate.activations import Kept, checkpoint_kept, layer_kept, mtp_kept, output_kept
-from analysis.estimate.layout import Layout, Training
+from analysis.estimate.device_layout import Layout, Training
 from analysis.estimate.parameter_figures import StageParameters, stage_parameters
 from analysis.estimate.state import MEGATRON, MIXED, StateBytes, state_bytes
 from analysis.estimate.worked_figure import Number, work_out

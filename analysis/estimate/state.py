@@ -5,7 +5,7 @@ Comes in: parameters, a ZeRO stage and degree. Goes out: bytes. GB are 1e9 bytes
 
 from __future__ import annotations
 
-from analysis.estimate.sources import ADAM, ARTICLE, CHEAT_SHEET, NOTE_13B
+from analysis.estimate.assumptions import ADAM, ARTICLE, CHEAT_SHEET, NOTE_13B
 from analysis.estimate.worked_figure import Figure, Number, work_out
 from logparse.light_dataclass import dataclass, replace
 

@@ -5,8 +5,8 @@ Comes in: a layout and how a step is done. Goes out: figures.
 
 from __future__ import annotations
 
-from analysis.estimate.layout import Layout, Training
-from analysis.estimate.sources import NARAYANAN, NOTE_13B, SEQUENCE, SHOEYBI
+from analysis.estimate.assumptions import NARAYANAN, NOTE_13B, SEQUENCE, SHOEYBI
+from analysis.estimate.device_layout import Layout, Training
 from analysis.estimate.worked_figure import Figure, Number, work_out
 from analysis.model.shape import ModelShape
 

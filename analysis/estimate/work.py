@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from analysis.estimate.sources import ARTICLE, CHEAT_SHEET, SIX_PASSES
+from analysis.estimate.assumptions import ARTICLE, CHEAT_SHEET, SIX_PASSES
 from analysis.estimate.worked_figure import Figure, Number, Term, work_out
 from analysis.flops import Formula, Recomputation, Recompute
 from analysis.model.shape import ModelShape

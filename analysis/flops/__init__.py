@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from analysis.flops._base import CORE, Formula, Ignorable
+from analysis.flops._formula import CORE, Formula, Ignorable
 from analysis.flops._recomputation import (
     ELEMENTWISE,
     EVERYTHING,

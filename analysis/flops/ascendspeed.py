@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops import megatron
-from analysis.flops._base import Formula, Modules, sizes
+from analysis.flops._formula import Formula, Modules, sizes
 from analysis.model.shape import ModelShape
 
 NEEDS = ("num_layers", "hidden_size", "padded_vocab_size")
@@ -29,14 +29,14 @@ def modules(shape: ModelShape, seq_length: int) -> Modules:
 
     The formula knows neither experts nor multi-latent attention, and takes every MLP as one of 4h.
     """
-    known = terms(shape, seq_length)
+    per_token = terms(shape, seq_length)
     if not shape.num_experts and not shape.multi_latent_attention:
-        return {"mlp": ("mlp", known["mlp"])}
+        return {"mlp": ("mlp", per_token["mlp"])}
     if shape.missing(megatron.needs(shape)):
         return {}
     built = megatron.terms(shape, seq_length)
     parts = megatron.modules(shape, seq_length).items()
-    return {name: (term, flops / built[term] * known[term]) for name, (term, flops) in parts}
+    return {name: (term, flops / built[term] * per_token[term]) for name, (term, flops) in parts}
 
 
 FORMULA = Formula(

@@ -8,7 +8,7 @@ width is None is as wide as ``ffn_hidden_size``. A sliding window is counted as 
 from __future__ import annotations
 
 from analysis.flops import _linear_layers as linear
-from analysis.flops._base import Formula, Modules, sizes
+from analysis.flops._formula import Formula, Modules, sizes
 from analysis.model.shape import ModelShape
 
 # A multiply and an add; once forward and twice backward.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops import six_n
-from analysis.flops._base import Formula, sizes
+from analysis.flops._formula import Formula, sizes
 from analysis.model.shape import ModelShape
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.flops import megatron
-from analysis.flops._base import Formula, Modules
+from analysis.flops._formula import Formula, Modules
 from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
 

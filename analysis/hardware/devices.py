@@ -28,6 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from analysis.hardware import BASES
 from logparse.errors import UsageError, unknown_name
 from logparse.findings import Note, Origin, info, warning
 from logparse.language import msg, tr
@@ -134,8 +135,10 @@ def find_device(name: str) -> Device:
         raise UsageError(tr(_AMBIGUOUS, name=name), remedy=tr(_AMBIGUOUS_REMEDY))
     device = _index().get(key)
     if device is None or vendor not in ("", device.vendor):
-        known = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
-        raise unknown_name(msg("device"), name, known, tr("`logparse hardware` lists them all; or give --peak-tflops"))
+        spellings = [spelling for d in all_devices() for spelling in (d.name, *d.aliases)]
+        raise unknown_name(
+            msg("device"), name, spellings, tr("`logparse hardware` lists them all; or give --peak-tflops")
+        )
     return device
 
 
@@ -175,8 +178,8 @@ def nominal_peak(peak: DevicePeak) -> float | None:
         return None
     device = find_device(peak.name)
     dtypes = SIXTEEN_BIT if peak.dtype in SIXTEEN_BIT else (peak.dtype,)
-    found = (_peak(device, dtype, "headline") for dtype in (peak.dtype, *dtypes))
-    return next((one.tflops_per_second for one in found if one is not None), None)
+    headline_peaks = (_peak(device, dtype, "headline") for dtype in (peak.dtype, *dtypes))
+    return next((one.tflops_per_second for one in headline_peaks if one is not None), None)
 
 
 def faster_types(peak: DevicePeak, share: float) -> list[str]:
@@ -303,3 +306,41 @@ def _other_figures(device: Device, dtype: str) -> tuple[Note, ...]:
     others = [p for p in device.peaks if p.dtype == dtype and p.basis.startswith(("alternative", "whitepaper"))]
     figures = [info("peak_figure", tflops_per_second=p.tflops_per_second, source=p.source) for p in others]
     return (warning("other_peak_figures", dtype=dtype, figures=figures),) if others else ()
+
+
+ASSUMED_DTYPE = "bf16"
+
+
+def resolve_peak(
+    hw: str | None,
+    precision: str | None,
+    peak_tflops: float | None = None,
+    basis: str | None = None,
+    origin: str = "--peak-tflops",
+    assumes_type: bool = True,
+) -> tuple[DevicePeak | None, tuple[Note, ...]]:
+    """The peak to divide by, and the notes to print with it; None with a reason where there is none.
+
+    ``peak_tflops``, given by ``origin``, wins over ``hw``. An unknown ``precision`` is bf16 where ``assumes_type``.
+    Raises UsageError for a name of no device, or a peak that is not a number above 0.
+    """
+    if basis not in (*BASES, None):
+        remedy = tr("use one of {names}", names=", ".join(BASES))
+        raise UsageError(tr("{name} is {value!r}", name="--peak-basis", value=basis), remedy=remedy)
+    if basis is not None and peak_tflops is not None:
+        problem = tr("--peak-basis and --peak-tflops exclude each other: --peak-basis selects a peak of --hw")
+        raise UsageError(problem, remedy=tr("leave one out"))
+    device = find_device(hw) if hw is not None else None
+    if peak_tflops is not None:
+        return peak_by_hand(peak_tflops, precision or "unknown", origin), ()
+    if device is None:
+        return None, (warning("device_unknown"),)
+    if precision is None and not assumes_type:
+        return None, (warning("number_type_unknown", device=device.name), *device_notes(device))
+    dtype = precision or ASSUMED_DTYPE
+    peak = choose_peak(device, dtype, basis or BASES[0])
+    if peak is None:
+        reason = warning("no_peak_of_type", dtype=dtype, basis=basis or BASES[0], device=device.name)
+        return None, (reason, *device_notes(device))
+    assumed = () if precision else (warning("number_type_assumed", dtype=dtype),)
+    return peak, (*assumed, *peak.notes, *other_parts(hw or device.name, device, dtype, peak.basis))

@@ -16,8 +16,7 @@ from typing import Literal
 
 import polars as pl
 
-from analysis.history.reading import Warn, left_out_newer, read_whole
-from analysis.history.storage import Storage
+from analysis.history.storage import Storage, Warn, left_out_newer, read_whole
 from logparse.findings import warning
 from logparse.language import tr
 from logparse.lazy_regex import lazy_regex

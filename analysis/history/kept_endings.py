@@ -22,11 +22,11 @@ def keep_ending(ending: Ending | None) -> str | None:
 
 
 def _known(values: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: value for name, value in values.items() if value is not None and value != ()}
-    lists = {name: list(map(_known, known[name])) for name in ("evidence", "attempts") if name in known}
-    source = {"source": PurePath(known["source"]).name} if "source" in known else {}
-    lines = {name: _known(known[name]) for name in LINES_OF_ENDING if name in known}
-    return known | lists | source | lines
+    stated = {name: value for name, value in values.items() if value is not None and value != ()}
+    lists = {name: list(map(_known, stated[name])) for name in ("evidence", "attempts") if name in stated}
+    source = {"source": PurePath(stated["source"]).name} if "source" in stated else {}
+    lines = {name: _known(stated[name]) for name in LINES_OF_ENDING if name in stated}
+    return stated | lists | source | lines
 
 
 def read_ending(run: Mapping[str, Any]) -> Ending:

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from analysis.flops import Recomputation, all_formulas, real_model_formula
-from analysis.history.records import RUN_COLUMNS, STORE_VERSION
+from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION
 from analysis.model.shape import ModelShape
-from analysis.run.recomputation import read_recomputation
+from analysis.run.rates.throughput import read_recomputation
 from logparse.context.recomputed_layers import recomputed_layers
 from logparse.context.relations import Fact
 from logparse.context.run_context import RunContext
@@ -70,8 +70,8 @@ def columns_of(version: int, schema: Mapping[str, pl.DataType]) -> pl.Schema | N
         return None
     old_names = {new: old for old, new in RENAMED_2.items()} if version <= _LAST_OF_OLD_NAMES else {}
     old = {MFU_2: pl.Float64()} if version <= _LAST_OF_OLD_NAMES else {}
-    kept = {old_names.get(name, name): TYPES[version].get(name, dtype) for name, dtype in schema.items()}
-    return pl.Schema({**kept, **old})
+    schema_now = {old_names.get(name, name): TYPES[version].get(name, dtype) for name, dtype in schema.items()}
+    return pl.Schema({**schema_now, **old})
 
 
 def migrate_steps(steps: pl.DataFrame, version: int) -> pl.DataFrame:

@@ -7,11 +7,10 @@ from datetime import datetime
 
 import polars as pl
 
-from analysis.history.records import Decoded, RunIdentity, RunRecord, make_record
+from analysis.history.run_records import Decoded, RunIdentity, RunRecord, make_record
 from analysis.history.selection import UNTYPED
 from analysis.history.selector import KEY
 from analysis.run.build import analyze_logs
-from analysis.run.crash import crashed_at
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from analysis.run.title import device_without_peak
@@ -48,7 +47,7 @@ def keep(result: Run, marks: Marks) -> RunRecord:
         framework_version=result.framework.version,
         labels=marks.labels,
         versions=_versions(result, marks),
-        crashed_at=crashed_at(result),
+        crashed_at=result.crashed_at,
         ending=result.log.ending,
         started_at=_started_at(result),
         device_without_peak=device_without_peak(result.notes),

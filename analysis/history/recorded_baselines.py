@@ -17,7 +17,7 @@ from analysis.history.open_history import Report
 from analysis.history.storage import open_storage
 from analysis.history.store import History
 from analysis.model.shape import ModelShape
-from analysis.published.rows import Baseline
+from analysis.published.baselines import Baseline
 from logparse.inputs.stores import is_url
 
 RATE = "tokens_per_second_per_device"

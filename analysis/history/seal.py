@@ -18,7 +18,7 @@ from threading import RLock
 
 import polars as pl
 
-from analysis.history.records import row_hash
+from analysis.history.run_records import row_hash
 from logparse.language import tr
 from logparse.lazy_regex import lazy_regex
 

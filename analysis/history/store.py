@@ -27,17 +27,26 @@ import regex
 
 from analysis.history import seal
 from analysis.history.annotations import with_annotations
-from analysis.history.bundles import BUNDLE, bundle_key, hash_of, month_of, removal, removed_hashes
 from analysis.history.events import KEY as EVENT_KEY
 from analysis.history.events import Acceptance, Event, read_events, standing
 from analysis.history.folder import DEAD_SECONDS, SUFFIX
 from analysis.history.migrations import columns_of, migrate_runs, migrate_steps, refuse_newer
-from analysis.history.reading import first_line, left_out_newer, read_whole
-from analysis.history.records import RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs, mask_secrets
 from analysis.history.release_names import check_release, folder_name
-from analysis.history.storage import Storage
-from analysis.history.summary_files import FILE, no_rows, parquet_of, schema_of
-from analysis.tables import STEP_COLUMNS
+from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION, RunRecord, conform_runs, mask_secrets
+from analysis.history.storage import Storage, first_line, left_out_newer, read_whole
+from analysis.history.summary_files import (
+    BUNDLE,
+    FILE,
+    bundle_key,
+    hash_of,
+    month_of,
+    no_rows,
+    parquet_of,
+    removal,
+    removed_hashes,
+    schema_of,
+)
+from analysis.run.tables import STEP_COLUMNS
 from logparse.errors import InputError, UsageError, unknown_name
 from logparse.findings import Note, warn_caller, warning
 from logparse.language import msg, tr

@@ -5,15 +5,19 @@ Comes in: a frame. Goes out: the bytes of a sealed file.
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 import polars as pl
 
 from analysis.history import seal
+from analysis.history.folder import SUFFIX
 from analysis.history.migrations import columns_of
-from analysis.history.records import HEAVY, RUN_COLUMNS, STORE_VERSION
+from analysis.history.run_records import HEAVY, RUN_COLUMNS, STORE_VERSION
+from logparse.lazy_regex import lazy_regex
 from logparse.schema import SCHEMA_VERSION
 
 # The column with the summary file that a row is from.
@@ -28,8 +32,8 @@ def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
     """
     import pyarrow.parquet
 
-    known = [column.name for column in frame if column.null_count() < len(column)] or frame.columns
-    table = frame.select(known).to_arrow()
+    filled = [column.name for column in frame if column.null_count() < len(column)] or frame.columns
+    table = frame.select(filled).to_arrow()
     metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
     buffer = io.BytesIO()
     how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": False, "store_schema": False}
@@ -49,3 +53,35 @@ def no_rows(heavy: bool) -> pl.DataFrame:
 def schema_of(version: int, heavy: bool, without: Sequence[str]) -> pl.Schema | None:
     """What a summary of ``version`` holds, for one scan of many files; None where each has to be read by itself."""
     return columns_of(version, {n: t for n, t in no_rows(heavy).schema.items() if n not in without})
+
+
+BUNDLE = lazy_regex(r"bundles/(?P<month>\d{4}-\d\d)\.[0-9a-f]+\.v(?P<version>\d+)\.parquet")
+REMOVED = lazy_regex(r"removed/(?P<hash>[0-9a-f]{32})\.[0-9a-f]+\.v\d+\.parquet")
+REMOVED_VERSION = 1
+# The month of runs of old stores without a time.
+NO_MONTH = "0000-00"
+
+
+def hash_of(key: str) -> str:
+    """The hash by which the removal of the summary file ``key`` is known, 32 hexadecimal digits."""
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def removal(key: str) -> str:
+    """A new key of a note that the summary file ``key`` was removed: each removal has one of its own."""
+    return f"removed/{hash_of(key)}.{uuid.uuid4().hex[:8]}.v{REMOVED_VERSION}{SUFFIX}"
+
+
+def removed_hashes(keys: Iterable[str]) -> set[str]:
+    """The hashes of the files that were removed, by the keys of the notes."""
+    return {match["hash"] for match in map(REMOVED.fullmatch, keys) if match}
+
+
+def month_of(rows: pl.DataFrame) -> pl.Series:
+    """The month in which each run was recorded."""
+    return rows["recorded_at"].dt.to_string("%Y-%m").fill_null(NO_MONTH)
+
+
+def bundle_key(month: str, data: bytes, version: int) -> str:
+    """The key of a bundle of ``data``."""
+    return f"bundles/{month}.{hashlib.sha256(data).hexdigest()[:32]}.v{version}{SUFFIX}"

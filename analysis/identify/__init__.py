@@ -11,11 +11,10 @@ from typing import cast
 import polars as pl
 
 from analysis.flops import Recompute
-from analysis.identify.candidates import Candidate
 from analysis.identify.disagreement import describe_disagreements
 from analysis.identify.formula import Identification, identify_formula
 from analysis.identify.implied_peak import ImpliedPeak, implied_peak
-from analysis.identify.matching import LOGGED, TIME, Rounding, measure_rounding
+from analysis.identify.matching import LOGGED, TIME, Candidate, Rounding, measure_rounding
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 

@@ -62,10 +62,10 @@ def of_devices(context: RunContext, total: bool) -> Iterator[Cause]:
 
 
 def _both_ways(what: str, sizes: dict[str, int]) -> Iterator[Cause]:
-    named = [info("named_value", name=name, value=size) for name, size in sizes.items()]
+    values = [info("named_value", name=name, value=size) for name, size in sizes.items()]
     product = float(prod(sizes.values()))
-    yield Cause(info(f"{what}_counted", sizes=named), product)
-    yield Cause(info(f"{what}_left_out", sizes=named), 1 / product)
+    yield Cause(info(f"{what}_counted", sizes=values), product)
+    yield Cause(info(f"{what}_left_out", sizes=values), 1 / product)
 
 
 def of_units() -> Iterator[Cause]:
@@ -95,8 +95,10 @@ def of_time(steps: pl.DataFrame) -> pl.DataFrame:
     all_done = pl.coalesce("consumed_samples", pl.col("step") * batch)
     resumed = pl.when(all_done > done * 1.05).then(all_done / time / rate)
     rates = rate.fill_null(0).cum_sum().over("segment") / rate.is_not_null().cum_sum().over("segment")
-    kept = steps.filter(~pl.col("copied"))
-    return kept.with_columns(resumed.alias(RESUMED), (rates / rate).alias(MEAN), (done / time / rate).alias(RUNNING))
+    uncopied = steps.filter(~pl.col("copied"))
+    return uncopied.with_columns(
+        resumed.alias(RESUMED), (rates / rate).alias(MEAN), (done / time / rate).alias(RUNNING)
+    )
 
 
 def of_samples() -> Iterator[Cause]:

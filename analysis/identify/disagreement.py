@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
+from typing import Literal, cast
 
 import polars as pl
 
@@ -25,9 +26,10 @@ from analysis.identify.causes import (
     of_units,
 )
 from analysis.identify.causes_of_flops import FormulaWork, of_flops, of_printed_flops, of_sizes_and_formulas
-from analysis.identify.figures import RateComparison, compare_rates
 from analysis.identify.formula import Identification
 from analysis.identify.implied_peak import ImpliedPeak, divided_by, implied_peak
+from analysis.identify.matching import LOGGED, RATIO_UNITS, TFLOPS_UNITS
+from analysis.identify.printed_precision import printed_unit
 from analysis.model.shape import ModelShape
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
@@ -167,8 +169,8 @@ def _explained(side: RateComparison, known: Known, causes: Sequence[Cause], divi
 def _merged(notes: Sequence[Note]) -> list[Note]:
     """All formulas as one cause."""
     names = [name for note in notes for name in note.fields.get("formulas", ())]
-    others = [note for note in notes if "formulas" not in note.fields]
-    return [info("counts_by_formula", formulas=names), *others] if names else others
+    own_notes = [note for note in notes if "formulas" not in note.fields]
+    return [info("counts_by_formula", formulas=names), *own_notes] if names else own_notes
 
 
 def _within_documents(side: RateComparison, context: RunContext) -> Note | None:
@@ -199,3 +201,83 @@ def _unknown(side: RateComparison, known: Known) -> Note:
     if not isinstance(ours, float):
         return info("no_known_cause")
     return info(f"no_known_cause_of_{kind}", ours=round(ours), implied=round(ours * side.ratio))
+
+
+# Relative difference up to which a printed rate agrees; rounding may add to it.
+AGREE = 0.05
+COUNT_UNITS = (1.0, *TFLOPS_UNITS)
+# The work of a step of which all devices together print a rate; it is known without their number.
+OF_ALL = {
+    "samples": pl.col("global_batch_size"),
+    "tokens": pl.col("global_batch_size") * pl.col("seq_length"),
+}
+
+
+@dataclass(frozen=True)
+class PrintedRate:
+    """A column of printed rates and our column of the same rate; ``total`` is the rate of all devices together."""
+
+    printed: str
+    ours: str
+    kind: Literal["samples", "tokens", "flops", "share"]
+    total: bool = False
+    units: Sequence[float] = TFLOPS_UNITS
+
+
+FIGURES = (
+    PrintedRate("logged_samples_per_second", "samples_per_second_per_device", "samples", total=True),
+    PrintedRate("logged_samples_per_second_per_device", "samples_per_second_per_device", "samples"),
+    PrintedRate("logged_tokens_per_second", "tokens_per_second_per_device", "tokens", True, COUNT_UNITS),
+    PrintedRate("logged_tokens_per_second_per_device", "tokens_per_second_per_device", "tokens", False, COUNT_UNITS),
+    PrintedRate(LOGGED, "tflops_per_second_per_device", "flops"),
+    PrintedRate("logged_mfu", "mfu", "share", units=RATIO_UNITS),
+    PrintedRate("logged_hfu", "hfu", "share", units=RATIO_UNITS),
+)
+
+
+@dataclass(frozen=True)
+class RateComparison:
+    """One printed rate and ours, as medians over the ``rows`` that count and have both.
+
+    ``ratio`` is printed over ours. ``rounding`` is the relative error that the printed digits allow.
+    """
+
+    figure: PrintedRate
+    rows: pl.DataFrame
+    printed: float
+    ours: float
+    ratio: float
+    rounding: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the two are the same rate, as far as such rates go."""
+        return self.is_rounded_from(self.ratio)
+
+    def is_rounded_from(self, ratio: float) -> bool:
+        """Whether a printed value ``ratio`` times the true one is within half of its last digit, and ``AGREE``."""
+        return ratio * (1 - self.rounding) <= 1 + AGREE and ratio * (1 + self.rounding) >= 1 - AGREE
+
+
+def compare_rates(steps: pl.DataFrame, world_size: int | None) -> list[RateComparison]:
+    """Compare every printed rate with ours, where rows have both."""
+    return [side for figure in FIGURES if (side := _compared(steps, figure, world_size))]
+
+
+def _compared(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) -> RateComparison | None:
+    """Compare ``figure`` as printed and as computed; None where no row that counts has both."""
+    if not steps[figure.printed].count():
+        return None
+    ours = pl.col(figure.ours)
+    if figure.total:
+        per_second = 1000 / pl.col("step_time_ms")
+        ours = ours * world_size if world_size else OF_ALL[figure.kind] * per_second
+    compared = {"_printed": pl.col(figure.printed), "_ours": ours, RATIO: pl.col(figure.printed) / ours}
+    fits = "counted", pl.col("_printed") > 0, pl.col(RATIO).is_finite(), pl.col(RATIO) > 0
+    rows = steps.with_columns(**compared).filter(*fits)
+    if rows.is_empty():
+        return None
+    printed, computed, ratio = (cast("float", rows[name].median()) for name in compared)
+    # A rate that agrees needs no rounding.
+    unit = 0.0 if abs(ratio - 1) <= AGREE else printed_unit(rows["_printed"], figure.units)
+    return RateComparison(figure, rows, printed, computed, ratio, unit / 2 / printed)

@@ -7,8 +7,8 @@ printed a rate or a clock instead, what their rounding leaves open of the time i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    # One for each row, or one for all.
     Values = NDArray[np.float64] | float
+
 
 LOGGED = "logged_tflops_per_second_per_device"
 TIME, RESOLUTION = "elapsed_time_per_iteration_ms", "time_resolution_ms"
@@ -72,14 +72,14 @@ def comparable_rows(steps: pl.DataFrame, seq_length: int | None, world_size: flo
 
 def matching_formulas(logged: pl.DataFrame, shape: ModelShape, rounding: Rounding) -> tuple[float, tuple[str, ...]]:
     """The ids that fit, and the scale they fit at. Formulas that are only about right are asked where no other fits."""
-    known = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
-    if not known:
+    countable = [f for f in PRINTED_FORMULAS.values() if len(logged) and not missing_inputs(f, shape, logged)]
+    if not countable:
         return 1.0, ()
     rows = _with_allowed(logged, rounding)
-    fits = {(scale, f.id) for f in known for scale in _fitting_scales(f, shape, rows, rounding)}
+    fits = {(scale, f.id) for f in countable for scale in _fitting_scales(f, shape, rows, rounding)}
     for scale in SCALES:
         for exact in (True, False):
-            if ids := tuple(f.id for f in known if (f.accuracy == 0) is exact and (scale, f.id) in fits):
+            if ids := tuple(f.id for f in countable if (f.accuracy == 0) is exact and (scale, f.id) in fits):
                 return scale, ids
     return 1.0, ()
 
@@ -141,3 +141,39 @@ def _by_length(lengths: pl.Series, flops_of: Callable[[int], float | None]) -> V
     if len(different) == 1:
         return numbers[0]
     return lengths.replace_strict(different, numbers, return_dtype=pl.Float64).to_numpy()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One printed formula compared with the log, at the row of median time; unknown is None.
+
+    ``missing`` names its missing inputs. ``difference`` is relative to the log's value in TFLOP/s.
+    """
+
+    id: str
+    title: str
+    missing: tuple[str, ...]
+    tflops_per_second_per_device: float | None
+    difference: float | None
+    matches: bool
+
+
+def candidates(
+    shape: ModelShape, row: pl.DataFrame, meant: float | None, matches: tuple[str, ...]
+) -> tuple[Candidate, ...]:
+    """Every printed formula compared with the one ``row``; ``meant`` is its printed value in TFLOP/s."""
+    return tuple(_candidate(f, shape, row, meant, f.id in matches) for f in PRINTED_FORMULAS.values())
+
+
+def _candidate(
+    formula: PrintedFormula, shape: ModelShape, row: pl.DataFrame, meant: float | None, matches: bool
+) -> Candidate:
+    missing = missing_inputs(formula, shape, row)
+    value = None if missing or row.is_empty() else _tflops(formula, shape, row.row(0, named=True))
+    difference = None if value is None or meant is None else value / meant - 1
+    return Candidate(formula.id, formula.title, missing, value, difference, matches)
+
+
+def _tflops(formula: PrintedFormula, shape: ModelShape, row: Mapping[str, Any]) -> float | None:
+    flops = formula.flops_per_token(shape, row["seq_length"], row[CORE_ATTENTION_RATIO])
+    return None if flops is None else flops * row["work"] / row[TIME]

@@ -21,9 +21,9 @@ FINE_UNITS = TIME_UNITS[1:]
 
 def printed_unit(values: pl.Series, units: Sequence[float]) -> float:
     """The largest of ``units`` (largest first) that all values are multiples of; 0 for values printed in full."""
-    known = (values.drop_nulls() if values.null_count() else values).to_numpy()
+    printed = (values.drop_nulls() if values.null_count() else values).to_numpy()
     # A unit that is not theirs shows in the first already.
-    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (known[:100], known))), 0.0)
+    return next((unit for unit in units if all(_are_multiples(some, unit) for some in (printed[:100], printed))), 0.0)
 
 
 def _are_multiples(values: NDArray[np.float64], unit: float) -> bool:

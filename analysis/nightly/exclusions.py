@@ -17,13 +17,12 @@ from analysis.compare.verdict import find_metric
 from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS, Metric
+from analysis.nightly.job_facts import is_known
 from analysis.nightly.job_runs import block_of, comparable_with_newest, in_time, place_baseline
 from analysis.nightly.metric_verdict import MetricNight, judge_newest
 from analysis.nightly.policy import JobRule
 from logparse.errors import UsageError
 from logparse.light_dataclass import dataclass
-
-Known = Callable[[Mapping[str, Sequence[Acceptance]], pl.DataFrame, str, str], bool]
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,8 @@ def find_hidden(
     rule: JobRule,
     verdicts: Sequence[MetricNight],
     acceptances: Mapping[str, Sequence[Acceptance]],
-    known: Known,
 ) -> Iterator[Hidden]:
-    """What the runs of ``excluded`` that are of the job of ``runs`` hide; ``known`` says whether a change is accepted.
+    """What the runs of ``excluded`` that are of the job of ``runs`` hide.
 
     The final loss is left out, because it takes the steps of all runs.
     """
@@ -62,7 +60,7 @@ def find_hidden(
         with_all = (
             None
             if without.metric == FINAL_LOSS
-            else _judged(name, every, rule, partial(known, acceptances, every, name))
+            else _judged(name, every, rule, partial(is_known, acceptances, every, name))
         )
         if with_all is not None and with_all.verdict == "regression" and without.verdict != "regression":
             yield from _hidden(with_all, every, reasons)
@@ -77,29 +75,29 @@ def _of_job(runs: pl.DataFrame, excluded: pl.DataFrame, rule: JobRule) -> pl.Dat
     with suppress(UsageError):
         excluded = select_runs(excluded, rule.select) if rule.select else excluded
     labels = dict(job_labels(excluded).iter_rows())
-    own = dict(job_labels(runs.tail(1)).iter_rows()).get(runs["run_id"][-1])
-    same_job = [run_id for run_id in excluded["run_id"] if rule.select or labels.get(run_id) == own]
+    label = dict(job_labels(runs.tail(1)).iter_rows()).get(runs["run_id"][-1])
+    same_job = [run_id for run_id in excluded["run_id"] if rule.select or labels.get(run_id) == label]
     whole = has_enough_rows() & pl.col("crashed_at").is_null()
     return in_time(excluded.filter(pl.col("run_id").is_in(same_job) & whole)).drop_nulls("when")
 
 
-def _judged(name: str, runs: pl.DataFrame, rule: JobRule, known: Callable[[str], bool]) -> MetricNight | None:
+def _judged(name: str, runs: pl.DataFrame, rule: JobRule, is_accepted: Callable[[str], bool]) -> MetricNight | None:
     """The verdict on the newest of ``runs``; None where their baseline cannot be placed."""
     with suppress(UsageError):
         before, fixed = place_baseline(runs, rule)
         ordered = before.with_columns(block=block_of(before, rule.block_by))
-        return judge_newest(find_metric(name), rule.metrics[name], ordered, fixed, rule, known)
+        return judge_newest(find_metric(name), rule.metrics[name], ordered, fixed, rule, is_accepted)
     return None
 
 
-def _hidden(found: MetricNight, runs: pl.DataFrame, reasons: Mapping[str, str]) -> Iterator[Hidden]:
+def _hidden(regression: MetricNight, runs: pl.DataFrame, reasons: Mapping[str, str]) -> Iterator[Hidden]:
     """The first excluded run of an open regression."""
     ids = runs["run_id"].to_list()
-    since = ids[ids.index(found.began) :] if found.began in ids else ids
+    since = ids[ids.index(regression.began) :] if regression.began in ids else ids
     first = next((run_id for run_id in since if run_id in reasons), None)
     if first is not None:
-        change = found.night.change if found.night else None
-        yield Hidden(found.metric, first, reasons[first], change, accepted=False)
+        change = regression.night.change if regression.night else None
+        yield Hidden(regression.metric, first, reasons[first], change, accepted=False)
 
 
 def _cancelled(

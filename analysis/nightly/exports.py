@@ -12,7 +12,7 @@ from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.junit import Case, Outcome, junit_xml
-from analysis.nightly.gate_jobs import JobVerdict
+from analysis.nightly.job_verdict import JobVerdict
 from analysis.nightly.metric_verdict import MetricNight
 from logparse.light_dataclass import dataclass
 

@@ -47,12 +47,12 @@ def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.Dat
     """Each named job with its runs, then each comparable series of the runs that have no named job."""
     if runs.is_empty():
         raise nothing_to_judge()
-    named = name_jobs(runs, policy, _selected)
-    series = [in_time(one) for one in split_series(unnamed(runs, named))]
-    others = zip(series_names(series), series, strict=True)
+    jobs = name_jobs(runs, policy, _selected)
+    series = [in_time(one) for one in split_series(unnamed(runs, jobs))]
+    unnamed_jobs = zip(series_names(series), series, strict=True)
     return [
-        *(part for rule, mine in named for part in _parts(rule, mine)),
-        *((replace(policy.rest, name=name), one) for name, one in others),
+        *(part for rule, mine in jobs for part in _parts(rule, mine)),
+        *((replace(policy.rest, name=name), one) for name, one in unnamed_jobs),
     ]
 
 
@@ -61,9 +61,9 @@ def name_jobs(
 ) -> list[tuple[JobRule, pl.DataFrame]]:
     """The jobs of the policy, then those that the label ``job`` of other runs names, with their runs."""
     chosen = [(rule, select(runs, rule)) for rule in policy.jobs]
-    others = unnamed(runs, chosen)
-    labels = job_labels(others)
-    labelled = others.join(labels, on="run_id", maintain_order="left").partition_by("label", as_dict=True)
+    rest = unnamed(runs, chosen)
+    labels = job_labels(rest)
+    labelled = rest.join(labels, on="run_id", maintain_order="left").partition_by("label", as_dict=True)
     names = dict(sorted(((str(name), mine.drop("label")) for (name,), mine in labelled.items()), key=itemgetter(0)))
     return [*chosen, *((replace(policy.rest, name=name), mine) for name, mine in names.items())]
 
@@ -113,8 +113,8 @@ def comparable_with_newest(runs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Fiel
     mine = next(in_time(one) for one in split_series(runs) if newest in one["run_id"])
     if len(mine) > FEWEST or len(mine) == len(runs):
         return mine, ()
-    others = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
-    return mine, tuple(field for field in check_fields(others, mine) if field.refused)
+    not_comparable = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
+    return mine, tuple(field for field in check_fields(not_comparable, mine) if field.refused)
 
 
 def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -> Observations:
@@ -139,10 +139,10 @@ def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -
     left_out = [run for run in sample.left_out if run.run_id not in names]
     runs = sample.runs.filter(~pl.col("run_id").is_in(names))
     # Of a job whose runs all failed the newest is judged: it says so.
-    kept = runs if len(runs) else sample.runs
+    judged = runs if len(runs) else sample.runs
     rows = failed.iter_rows(named=True)
     failures = (LeftOut(row["run_id"], row["name"], row["reason"], read_ending(row)) for row in rows)
-    return Observations(kept, (*left_out, *failures))
+    return Observations(judged, (*left_out, *failures))
 
 
 def is_missing(runs: pl.DataFrame, pace: Sequence[datetime]) -> bool:
@@ -204,8 +204,8 @@ def _best(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:
     """The release with the best median of the first metric, of those with enough runs and not that of the newest."""
     metric = find_metric(next(iter(rule.metrics)))
     value = pl.col(metric.column).median() * metric.direction
-    others = measured(runs, metric).filter(pl.col("release") != runs["release"][-1])
-    medians = others.group_by("release").agg(value.alias("value"), pl.len().alias("runs"))
+    earlier = measured(runs, metric).filter(pl.col("release") != runs["release"][-1])
+    medians = earlier.group_by("release").agg(value.alias("value"), pl.len().alias("runs"))
     best = medians.filter(pl.col("runs") >= FEWEST).sort("value", "release")["release"]
     return runs.filter(pl.col("release") == best[0]) if len(best) else runs.clear()
 
@@ -215,12 +215,12 @@ def block_of(runs: pl.DataFrame, label: str | None) -> pl.Expr:
 
     Raises UsageError for a label that no run has.
     """
-    known = runs.select(pl.col("labels").explode(empty_as_null=False).struct.field("name")).to_series()
-    if label is not None and label not in known:
+    labels = runs.select(pl.col("labels").explode(empty_as_null=False).struct.field("name")).to_series()
+    if label is not None and label not in labels:
         raise UsageError(
             tr("no run has the label {name}", name=label), remedy=tr("`logparse history list` lists the recorded runs")
         )
     if label is None:
         return pl.lit(None, pl.String)
-    named = pl.element().filter(pl.element().struct.field("name") == label).struct.field("value").first()
-    return pl.col("labels").list.eval(named).list.first()
+    value = pl.element().filter(pl.element().struct.field("name") == label).struct.field("value").first()
+    return pl.col("labels").list.eval(value).list.first()

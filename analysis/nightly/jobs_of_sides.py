@@ -75,13 +75,13 @@ def split_sides(
 def _jobs(runs: pl.DataFrame, policy: Policy, allowed: Sequence[str]) -> list[tuple[str, set[str]]]:
     """The ids of the runs of each job by its name: those that the policy or a label names, then each series."""
     filled = in_time(fill_from_job(runs, find_jobs(runs)))
-    named = name_jobs(filled, policy, _selected)
+    jobs = name_jobs(filled, policy, _selected)
     fields = [name for name in allowed if name in filled.columns]
-    rest = unnamed(filled, named)
+    rest = unnamed(filled, jobs)
     same = rest.with_columns(pl.lit(None, rest.schema[name]).alias(name) for name in fields)
     series = [rest.filter(pl.col("run_id").is_in(one["run_id"].to_list())) for one in split_series(same)]
     return [
-        *((rule.name or "-", set(mine["run_id"])) for rule, mine in named),
+        *((rule.name or "-", set(mine["run_id"])) for rule, mine in jobs),
         *((name, set(one["run_id"])) for name, one in zip(series_names(series), series, strict=True)),
     ]
 

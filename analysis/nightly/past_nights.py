@@ -16,7 +16,9 @@ from analysis.history.conditions import CLOCK
 from analysis.history.events import Event, standing
 from analysis.history.selection import Evidence, select_evidence
 from analysis.history.store import History
-from analysis.nightly.gate_jobs import HistoryOfJobs, JobVerdict, judge_jobs
+from analysis.nightly.gate_jobs import judge_jobs
+from analysis.nightly.job_facts import HistoryOfJobs
+from analysis.nightly.job_verdict import JobVerdict
 from analysis.nightly.policy import Policy
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -53,8 +55,8 @@ class Nights:
         """The verdicts on all jobs as they were on ``day``. Raises UsageError where there is nothing to judge."""
         evidence = self.evidence(day)
         acceptances = standing(self._events(day)).acceptances
-        kept = HistoryOfJobs(self.settings, self.steps, acceptances, evidence.excluded)
-        return judge_jobs(evidence.runs, policy, kept)
+        history = HistoryOfJobs(self.settings, self.steps, acceptances, evidence.excluded)
+        return judge_jobs(evidence.runs, policy, history)
 
     def each(self, policy: Policy, first: date, last: date) -> Iterator[JudgedNight]:
         """Every day from ``first`` to ``last`` on which a run began. Raises UsageError where there is none."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from analysis.history.events import Acceptance
-from analysis.nightly.ended_series import EndedSeries
-from analysis.nightly.gate_jobs import JobVerdict, is_known
+from analysis.nightly.job_facts import is_known
+from analysis.nightly.job_verdict import EndedSeries, JobVerdict
 from logparse.light_dataclass import dataclass, replace
 
 RegressionState = Literal["open", "accepted", "expired", "ended"]
@@ -37,15 +37,15 @@ class Regression:
 
 def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Sequence[Acceptance]]) -> list[Regression]:
     """All regressions, the open ones first."""
-    found = [one for job in jobs for one in _of_job(job, acceptances)]
-    return sorted(found, key=lambda one: STATES.index(one.state))
+    regressions = [one for job in jobs for one in _of_job(job, acceptances)]
+    return sorted(regressions, key=lambda one: STATES.index(one.state))
 
 
 def _of_job(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Regression]:
     if job.ended:
         last = job.ended.job
-        found = _at(last, last.began or str(last.newest["run_id"]), "ended", _changes(last), None)
-        yield replace(found, ended=job.ended)
+        regression = _at(last, last.began or str(last.newest["run_id"]), "ended", _changes(last), None)
+        yield replace(regression, ended=job.ended)
     for known in job.accepted:
         yield _at(job, known.acceptance.run_id, "accepted", {known.metric.column: known.change}, known.acceptance)
     expired = list(_expired(job, acceptances))

@@ -17,7 +17,7 @@ from analysis.compare.verdict import Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
-from analysis.nightly.gate_jobs import is_known
+from analysis.nightly.job_facts import is_known
 from analysis.nightly.job_runs import FAILED, block_of, in_time, name_jobs, unnamed, without_failed
 from analysis.nightly.metric_verdict import verdict_on, watch_metric
 from analysis.nightly.policy import JobRule, Policy
@@ -51,10 +51,10 @@ def verdicts_of_runs(
 
 
 def _jobs(runs: pl.DataFrame, policy: Policy) -> Iterator[tuple[JobRule, pl.DataFrame]]:
-    named = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
-    yield from named
+    jobs = name_jobs(runs, policy, lambda every, rule: select_runs(every, rule.select) if rule.select else every)
+    yield from jobs
     # Of unrelated runs one is not half of another.
-    yield from ((policy.rest, series) for series in split_series(unnamed(runs, named)))
+    yield from ((policy.rest, series) for series in split_series(unnamed(runs, jobs)))
 
 
 def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:

@@ -71,8 +71,8 @@ class Trend:
         if last not in self.off:
             return None
         begin = self.changes[-1].at if self.changes else 0
-        others = self.runs[begin:last].filter(~pl.col("at").is_in(self.off))["value"]
-        return float(self.runs["value"][last] / others.median()) - 1
+        steady = self.runs[begin:last].filter(~pl.col("at").is_in(self.off))["value"]
+        return float(self.runs["value"][last] / steady.median()) - 1
 
     def worse_since(self, day: date) -> list[ChangePoint]:
         """The changes for the worse on ``day`` or later, by the run from which on they are."""
@@ -97,12 +97,12 @@ def follow_all(
         replace(follow(one, metric, by, elsewhere=True), unknown=unknown_fields(one), name=name)
         for one, name in zip(series, series_names(series), strict=True)
     ]
-    known = [trend for trend in trends if len(trend.runs)]
-    if not known:
+    with_runs = [trend for trend in trends if len(trend.runs)]
+    if not with_runs:
         problem = tr("no recorded run has this metric") if len(runs) else tr("no run is selected")
         raise UsageError(problem, remedy=tr("`logparse history list` lists the recorded runs"))
-    heavy = settings([run_id for trend in known for run_id in explaining_runs(trend)])
-    explained = [explain(trend, heavy) for trend in known]
+    heavy = settings([run_id for trend in with_runs for run_id in explaining_runs(trend)])
+    explained = [explain(trend, heavy) for trend in with_runs]
     return sorted(explained, key=_news, reverse=True)
 
 
@@ -127,16 +127,16 @@ def split_series(runs: pl.DataFrame) -> list[pl.DataFrame]:
 
 def _homes(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     """By the values of FIELDS the key of their series: their own, or that of the one series they fit."""
-    known = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
+    filled = {key: tuple(i for i, value in enumerate(key) if value is not None) for key in keys}
     required = {FIELDS.index(name) for name in REQUIRED}
     homes: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     # By the known fields and their values: the series of the keys that know more fields.
-    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in known.values()}
-    for key in sorted(keys, key=lambda k: len(known[k]), reverse=True):
-        fits = fitting[known[key]].get(tuple(key[i] for i in known[key]), set())
-        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(known[key]) else key
+    fitting: dict[tuple[int, ...], dict[tuple[Any, ...], set[tuple[Any, ...]]]] = {t: {} for t in filled.values()}
+    for key in sorted(keys, key=lambda k: len(filled[k]), reverse=True):
+        fits = fitting[filled[key]].get(tuple(key[i] for i in filled[key]), set())
+        homes[key] = next(iter(fits)) if len(fits) == 1 and required <= set(filled[key]) else key
         for fields, series in fitting.items():
-            if set(fields) < set(known[key]):
+            if set(fields) < set(filled[key]):
                 series.setdefault(tuple(key[i] for i in fields), set()).add(homes[key])
     return homes
 
@@ -153,10 +153,10 @@ def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: b
     Raises UsageError for a ``by`` that no run has, unless runs ``elsewhere`` have it.
     """
     value = pl.col(metric.column)
-    known = runs.filter(value.is_finite() & (value > 0))
+    measured = runs.filter(value.is_finite() & (value > 0))
     when = pl.coalesce("begun_at", "recorded_at")
-    placed = known.select(
-        "run_id", "name", "release", when.alias("when"), _group(known, by, elsewhere).alias("group"), value=value
+    placed = measured.select(
+        "run_id", "name", "release", when.alias("when"), _group(measured, by, elsewhere).alias("group"), value=value
     )
     ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
     values = ordered["value"].to_list()
@@ -172,8 +172,8 @@ def _group(runs: pl.DataFrame, by: str, elsewhere: bool = False) -> pl.Expr:
     if by in SPANS:
         return pl.coalesce("begun_at", "recorded_at").dt.truncate(SPANS[by]).dt.date().cast(pl.String)
     for column in ("versions", "labels"):
-        named = pl.element().filter(pl.element().struct.field("name") == by).struct.field("value").first()
-        values = pl.col(column).list.eval(named).list.first()
+        label = pl.element().filter(pl.element().struct.field("name") == by).struct.field("value").first()
+        values = pl.col(column).list.eval(label).list.first()
         if runs.select(values.is_not_null().any()).item():
             return values.fill_null("-")
     if elsewhere:

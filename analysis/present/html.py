@@ -88,8 +88,8 @@ def _cells(row: Sequence[Cell], table: Table) -> Iterator[str]:
 
 
 def _class(*names: str) -> str:
-    known = " ".join(name for name in names if name)
-    return f' class="{known}"' if known else ""
+    classes = " ".join(name for name in names if name)
+    return f' class="{classes}"' if classes else ""
 
 
 def _bar(bar: Bar) -> str:

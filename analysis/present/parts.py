@@ -107,10 +107,10 @@ class Table:
 
     def without(self, places: Collection[int]) -> Table:
         """The table without the columns at ``places``."""
-        kept = [at for at in range(len(self.headings)) if at not in places]
-        prose = {new for new, at in enumerate(kept) if at in self.prose}
-        rows = [[row[at] for at in kept] for row in self.rows]
-        return replace(self, headings=[self.headings[at] for at in kept], rows=rows, prose=prose, spare=())
+        places_left = [at for at in range(len(self.headings)) if at not in places]
+        prose = {new for new, at in enumerate(places_left) if at in self.prose}
+        rows = [[row[at] for at in places_left] for row in self.rows]
+        return replace(self, headings=[self.headings[at] for at in places_left], rows=rows, prose=prose, spare=())
 
 
 @dataclass(frozen=True)

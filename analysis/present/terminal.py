@@ -180,9 +180,9 @@ def _folded(table: Table, rows: Sequence[Sequence[str]], width: int) -> list[lis
 
     shown = [table.headings, *rows] if table.headed else rows
     lines = ((line for cell in column for line in cell.splitlines()) for column in zip(*shown, strict=True))
-    others = [max(map(cell_len, column), default=0) + 2 * _padding(table) for column in lines][:-1]
+    widths = [max(map(cell_len, column), default=0) + 2 * _padding(table) for column in lines][:-1]
     least = LEAST_PROSE if table.headed else LEAST_BARS
-    return [[*row[:-1], fold(row[-1], max(width - sum(others), least))] for row in rows]
+    return [[*row[:-1], fold(row[-1], max(width - sum(widths), least))] for row in rows]
 
 
 def _drawn(table: Table, rows: Sequence[Sequence[str]]) -> rich.table.Table:

@@ -106,16 +106,16 @@ def _literal(value: str) -> str:
 
 def check_names(given: Iterable[str], more: Iterable[str] = ()) -> None:
     """Refuse an argument that is no option, no quantity and none of ``more``. Raises UsageError with similar names."""
-    known = (*OPTION_TYPES, *(quantity.name for quantity in QUANTITIES if quantity.flag), *more)
+    allowed = (*OPTION_TYPES, *(quantity.name for quantity in QUANTITIES if quantity.flag), *more)
     for name in given:
-        if name in known:
+        if name in allowed:
             continue
         remedy = tr("help(logparse.analyze) lists the arguments")
         of_flag = ARGUMENTS.get(f"--{name}".replace("_", "-"))
-        if of_flag in known:
+        if of_flag in allowed:
             hint = tr("did you mean {names}? ", names=of_flag)
             raise UsageError(tr("unknown {kind} {name!r}", kind=tr("argument"), name=name), remedy=hint + remedy)
-        raise unknown_name(msg("argument"), name, known, remedy)
+        raise unknown_name(msg("argument"), name, allowed, remedy)
 
 
 def check_types(options: Mapping[str, Any]) -> None:

@@ -11,9 +11,9 @@ from analysis.flops import default_formula, find_formula
 from analysis.hardware.devices import find_device
 from analysis.project.given_facts import gather
 from analysis.project.project_file import ProjectSettings
+from analysis.run.checks.targets import gather_requirements
 from analysis.run.options import RunOptions
-from analysis.run.targets import gather_requirements
-from analysis.run.warm_up import WarmUpRule
+from analysis.run.rows.warm_up import WarmUpRule
 from logparse.context.run_context import Fact, Given
 from logparse.errors import UsageError
 from logparse.findings import Origin, flag
@@ -46,12 +46,12 @@ def choose(
     device, peak = choose_device(hw, peak_tflops, layers)
     if peak and peak.origin.kind == "config":
         others |= {"peak_origin": f"config file {peak.origin.file}"}
-    named = formula or merged.get("formula")
+    formula_name = formula or merged.get("formula")
     others |= {name: merged[name] for name in COMPARISON_OPTIONS if name in merged and others.get(name, ...) is None}
     files = [(layer["require"].value, layer["require"].origin.file) for layer in layers if "require" in layer]
     return RunOptions(
         given=given,
-        formula=find_formula(named) if named else default_formula(),
+        formula=find_formula(formula_name) if formula_name else default_formula(),
         hw=device.value if device else None,
         peak_tflops=peak.value if peak else None,
         warm_up=WarmUpRule(warmup),

@@ -15,7 +15,7 @@ import regex
 from analysis.flops import default_formula
 from analysis.project.choose_options import choose_device, options_of
 from analysis.project.project_file import PROJECT_OPTIONS, ProjectSettings
-from analysis.run.targets import gather_requirements
+from analysis.run.checks.targets import gather_requirements
 from logparse.context.run_context import Fact, Given
 from logparse.findings import Origin, flag
 from logparse.light_dataclass import dataclass, replace

@@ -1,6 +1,6 @@
 """Compares a run with published rates: the rows that match, how much of them it reaches, else the nearest rows.
 
-Comes in: what a run achieved and rows of ``analysis.published.rows``. Goes out: a PublishedComparison.
+Comes in: what a run achieved and rows of ``analysis.published.baselines``. Goes out: a PublishedComparison.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import cache
 import regex
 
 from analysis.hardware.devices import find_device, is_cpu
+from analysis.model.catalogue import same_kind, same_model
 from analysis.model.parameters import count_parameters
-from analysis.model.same import same_kind, same_model
 from analysis.model.shape import ModelShape
-from analysis.published.rows import Baseline, contradicts_itself, find_baseline, published
+from analysis.published.baselines import Baseline, contradicts_itself, find_baseline, published
 from logparse.errors import UsageError
 from logparse.findings import Note, info
 from logparse.language import tr

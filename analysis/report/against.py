@@ -8,8 +8,8 @@ from analysis.present.parts import Cell, Table
 from analysis.present.words import word
 from analysis.present.words.forms import of_peak
 from analysis.published.match import Against
-from analysis.report.numbers import NONE, difference, lasted, number, percent
-from analysis.run.memory_comparison import Planned
+from analysis.report.shown_numbers import NONE, difference, lasted, number, percent
+from analysis.run.checks.memory_comparison import Planned
 from analysis.run.run import Run
 from logparse.language import tr
 
@@ -66,8 +66,8 @@ def _published_table(run: Run, published_rows: tuple[Against, ...]) -> Table:
     rates = [(against.row.tokens_per_second_per_device or 0.0, against) for against in published_rows]
     most = max(rate, *(published for published, _ in rates)) or 1.0
     drawn = [(published, _published(published, most, against, rate)) for published, against in rates]
-    own = [Cell(run.name, mark="sum"), Cell(number(rate), mark="sum", bar=rate / most), Cell("")]
-    rows = [row for _, row in sorted([*drawn, (rate, own)], key=lambda pair: -pair[0])]
+    this_run = [Cell(run.name, mark="sum"), Cell(number(rate), mark="sum", bar=rate / most), Cell("")]
+    rows = [row for _, row in sorted([*drawn, (rate, this_run)], key=lambda pair: -pair[0])]
     head = ["", tr("tokens/s/p"), tr("difference of this run")]
     return Table(head, rows, tr("Compared with published rates"))
 

@@ -13,8 +13,7 @@ from analysis.present.parts import Bar, Cell, ScreenRow, Table
 from analysis.present.views.first_screen import rows, shown_rate
 from analysis.present.views.printed_rates import TFLOPS
 from analysis.present.words import word
-from analysis.report.numbers import NONE, difference, interval, number, percent, shown
-from analysis.report.thresholds import LIMITS, level_of
+from analysis.report.shown_numbers import LIMITS, NONE, difference, interval, level_of, number, percent, shown
 from analysis.run.run import Run
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass

@@ -15,14 +15,14 @@ from logparse.language import tr
 def comparison_page(comparison: Comparison, details: bool = False) -> str:
     """The page, in the language in use; ``details`` adds the p-values and how they were computed."""
     overlay = overlay_runs(comparison)
-    named = rename_sides(overlay, {side: word("sides", side) for side in overlay.runs})
+    titled = rename_sides(overlay, {side: word("sides", side) for side in overlay.runs})
     pieces: list[Text | Drawing] = [
         Text(html(compose_answer(comparison, details), 2)),
         Text(f'<div id="notes">{html(compose_notes(comparison, details))}</div>'),
         *(
             Drawing(name, chart, along=True, help=tr(HELP[name]))
-            for name, chart in comparison_charts(named, ROWS).items()
+            for name, chart in comparison_charts(titled, ROWS).items()
         ),
         Text(html(compose_drawn(comparison, overlay), 2)),
     ]
-    return render_document(page_title(comparison), pieces, Tracks(named.names, named.rows, smoothing=named.single))
+    return render_document(page_title(comparison), pieces, Tracks(titled.names, titled.rows, smoothing=titled.single))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.charts.rows import SERIES
+from analysis.charts.drawn_rows import SERIES
 from analysis.charts.series import SEPARATOR
 from analysis.report.layers import zoomed
 from analysis.report.page_frame import render

@@ -16,8 +16,8 @@ from analysis.present.parts import Cell, Table
 from analysis.present.views.first_screen import shown_rate
 from analysis.present.views.ranks import spread_of_ranks
 from analysis.present.words import word
-from analysis.report.numbers import figure, number, percent
 from analysis.report.payload import ranked
+from analysis.report.shown_numbers import figure, number, percent
 from analysis.run.run import Run
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from analysis.present.parts import Cell, Table
 from analysis.present.words.forms import second, span
-from analysis.report.numbers import number, percent
-from analysis.run.goodput import TYPES, Stretch
+from analysis.report.shown_numbers import number, percent
 from analysis.run.run import Run
+from analysis.run.useful.goodput import TYPES, Stretch
 from logparse.language import msg, tr
 
 # What the types of the library contain, whose names stay for those who know them.

@@ -7,7 +7,7 @@
   const body = find("runs").tBodies[0], heads = [...find("runs").tHead.rows[0].cells];
   const rows = [...body.rows].map((row, at) => ({ row, at, text: row.textContent.toLowerCase() }));
   const filter = find("filter"), count = find("count"), reset = find("reset");
-  // The grammar of analysis/conditions.py.
+  // The grammar of analysis/run/checks/limits.py.
   const FORM = /^([\w/.-]+)(>=|<=|>|<)(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)(%?)$/;
   const COMPARE = { ">=": (a, b) => a >= b, "<=": (a, b) => a <= b, ">": (a, b) => a > b, "<": (a, b) => a < b };
   const given = heads.map((head) => head.getAttribute("aria-sort"));

@@ -16,13 +16,11 @@ import polars as pl
 from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_COMPARABLE, TOKENS, outliers, peer_median
 from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
-from analysis.present.views.ending import ending_hours
 from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shared_columns, shown_columns
-from analysis.present.views.runs import counted, lowest, outlying_runs
+from analysis.present.views.runs import counted, ending_hours, lowest, outlying_runs
 from analysis.present.words import word
-from analysis.report.numbers import NONE, number, percent
 from analysis.report.page_frame import render
-from analysis.report.thresholds import LIMITS, OF_CLOCK, OF_PEAK
+from analysis.report.shown_numbers import LIMITS, NONE, OF_CLOCK, OF_PEAK, number, percent
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace
 
@@ -239,8 +237,8 @@ def _causes(runs: pl.DataFrame, overheads: pl.DataFrame, pages: bool) -> list[di
 
 def _data(runs: pl.DataFrame) -> dict[str, Any]:
     """The values for sorting and filtering: every number of the table, unrounded."""
-    known = [name for name in NUMBERS if runs[name].null_count() < len(runs)]
-    return {"numbers": {name: [_finite(value) for value in runs[name]] for name in known}}
+    filled = [name for name in NUMBERS if runs[name].null_count() < len(runs)]
+    return {"numbers": {name: [_finite(value) for value in runs[name]] for name in filled}}
 
 
 def _finite(value: float | None) -> float | None:

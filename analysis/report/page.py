@@ -27,11 +27,11 @@ from analysis.report.figures import figures
 from analysis.report.first_screen import answer_of
 from analysis.report.goodput import goodput_table
 from analysis.report.layers import name_of_mark
-from analysis.report.numbers import number
 from analysis.report.page_frame import render
 from analysis.report.payload import payload, ranked
 from analysis.report.settings import WANTED, context_tables, coverage_table, versions_table
 from analysis.report.several import incomparable, overview_table
+from analysis.report.shown_numbers import number
 from analysis.report.stills import stills
 from analysis.report.time_breakdown import (
     left_out_table,

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.charts import DARK, LIGHT
-from analysis.outputs import write_bytes
-from analysis.pictures import NoPictureError, drawing_pool
+from analysis.files.outputs import write_bytes
+from analysis.files.pictures import NoPictureError, drawing_pool
 from analysis.present.html import html
 from analysis.present.parts import Part
 from analysis.present.words import sentences_of
-from analysis.report.numbers import engineering, number
 from analysis.report.payload import as_json
+from analysis.report.shown_numbers import engineering, number
 from logparse import __version__
 from logparse.errors import InputError
 from logparse.language import current_language, tr

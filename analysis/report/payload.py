@@ -24,8 +24,8 @@ from analysis.charts import (
     time_histogram,
 )
 from analysis.charts.along import ALONG
+from analysis.charts.drawn_rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.marks import MARKS, STARTS, mark_rows, start_rows
-from analysis.charts.rows import DIGITS, EVALUATIONS, SERIES
 from analysis.charts.series import SEPARATOR
 from analysis.present.words import word
 from analysis.report.layers import along, with_marks, zoomed
@@ -121,11 +121,11 @@ def _specs(
 ) -> dict[str, dict[str, Any]]:
     """By chart, then by axis; a chart that is not along the run has the one axis ``none``."""
     peaks = [run.analysis.computation.peak for run in runs]
-    known = [peak.peak_tflops_per_second for peak in peaks if peak]
+    peak_values = [peak.peak_tflops_per_second for peak in peaks if peak]
     formula = runs[0].analysis.computation.formula.name
     specs: dict[str, dict[str, Any]] = {}
     repeated = same_curves(steps)
-    for name, chart in series_charts(steps, evaluations, known, formula, rows=rows).items():
+    for name, chart in series_charts(steps, evaluations, peak_values, formula, rows=rows).items():
         if name in repeated:
             continue
         drawn = specification(chart)

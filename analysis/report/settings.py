@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from analysis.present.parts import Cell, Table
 from analysis.present.places import place_of
 from analysis.present.words import describe_origin
-from analysis.report.numbers import NONE
+from analysis.report.shown_numbers import NONE
 from analysis.run.run import Run
 from logparse.language import msg, tr
 from logparse.schema import QUANTITIES, QUANTITY, flag_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from analysis.compare.comparability import check_fields, refusals
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.present.metric_names import titled
 from analysis.present.parts import Cell, Table
@@ -15,8 +15,8 @@ from analysis.present.views.overheads import outside_steps
 from analysis.present.views.title import who
 from analysis.present.words import word
 from analysis.report.answer import headline_value
-from analysis.report.numbers import NONE, difference, percent, shown
 from analysis.report.settings import ONLY_WITH
+from analysis.report.shown_numbers import NONE, difference, percent, shown
 from analysis.run.run import Run
 from analysis.run.title import device_without_peak
 from logparse.language import some, tr

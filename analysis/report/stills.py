@@ -11,7 +11,7 @@ import polars as pl
 from analysis.charts.along import ALONG, DASHED
 from analysis.charts.look import LIGHT
 from analysis.charts.plot import HEIGHT, WIDTH
-from analysis.report.numbers import figure, number
+from analysis.report.shown_numbers import figure, number
 from logparse.language import tr
 
 # Pixels left of and below the frame for its numbers; points of a line, each the mean of neighbouring rows.

@@ -13,10 +13,10 @@ from analysis.charts.time_breakdown import by_cause, color_of, parts_in_order
 from analysis.present.parts import Cell, Table
 from analysis.present.words import fill, word
 from analysis.present.words.forms import second
-from analysis.report.numbers import NONE, lasted, number, percent
+from analysis.report.shown_numbers import NONE, lasted, number, percent
+from analysis.run.clock.step_time_patterns import explain_stalls
+from analysis.run.rates.baseline_step_time import stalled
 from analysis.run.run import Run
-from analysis.run.stalls import stalled
-from analysis.run.step_time_patterns import explain_stalls
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from analysis.nightly.trend import ChangePoint, Trend
 from analysis.present.html import html
 from analysis.present.metric_names import titled
@@ -13,12 +15,12 @@ from analysis.present.numbers import signed_percent
 from analysis.present.views.trend import NOTHING, compose_trend, page_title
 from analysis.report.document import Drawing, Text, render_document
 from analysis.report.page_frame import render
-from analysis.report.small_chart import small_chart
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     import altair as alt
+
 
 # One sentence for a reader who asks what the chart shows.
 HELP = msg("Each point is a run; a band covers p10 to p90 of a group, a dashed line marks a change.")
@@ -100,3 +102,49 @@ def _changed(trend: Trend, change: ChangePoint) -> str:
     old, new = change.groups
     where = new if old == new else f"{old} -> {new}"
     return tr("{change} on {day} ({where})", change=signed_percent(change.change), day=day, where=where)
+
+
+WIDTH, HEIGHT, EDGE = 300, 72, 5
+# Points that so small a picture can show separately.
+POINTS = 150
+# From the least to the greatest value there are at least so many of the middle: noise is to look like noise.
+LEAST_RANGE = 0.05
+
+
+def small_chart(trend: Trend) -> str:
+    """SVG without a script. Runs that are off are left to the page of the job, but for the newest."""
+    last = len(trend.runs) - 1
+    drawn = trend.runs.filter(~pl.col("at").is_in(trend.off) | (pl.col("at") == last))
+    bucket = pl.col("at") // -(-len(trend.runs) // POINTS)
+    thin = drawn.group_by(bucket.alias("bucket"), maintain_order=True).agg(pl.col("at", "value").mean())
+    low, high = _range(thin["value"])
+    points = [(_x(at, trend), _y(value, low, high)) for at, value in thin.select("at", "value").iter_rows()]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    (x, y), title = points[-1], tr("{runs} runs, {changes} changes", runs=len(trend.runs), changes=len(trend.changes))
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><title>{escape(title)}</title>{"".join(_rules(trend))}'
+        f'<polyline points="{line}"/><circle cx="{x:.1f}" cy="{y:.1f}" r="3"/></svg>'
+    )
+
+
+def _rules(trend: Trend) -> Iterator[str]:
+    """A rule where the level changed, before the first run of the new one."""
+    for change in trend.changes:
+        x, worse = _x(change.at - 0.5, trend), change.change * trend.metric.direction > 0
+        yield f'<line class="{"worse" if worse else "better"}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}"/>'
+
+
+def _x(at: float, trend: Trend) -> float:
+    return EDGE + (WIDTH - 2 * EDGE) * at / max(len(trend.runs) - 1, 1)
+
+
+def _y(value: float, low: float, high: float) -> float:
+    return HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * (value - low) / (high - low)
+
+
+def _range(values: pl.Series) -> tuple[float, float]:
+    """The values at the bottom and at the top."""
+    low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
+    middle = (low + high) / 2
+    half = max(high - low, LEAST_RANGE * middle) / 2
+    return middle - half, middle + half

@@ -10,9 +10,9 @@ import polars as pl
 
 from analysis.present.numbers import percent
 from analysis.present.parts import Cell, Table
-from analysis.report.numbers import NONE, engineering
+from analysis.report.shown_numbers import NONE, engineering
+from analysis.run.rates.throughput import Computation
 from analysis.run.result import Analysis
-from analysis.run.throughput import Computation
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
 

@@ -12,31 +12,40 @@ import polars as pl
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
-from analysis.run.baseline_step_time import with_baseline
-from analysis.run.batch_sizes import describe_batches
-from analysis.run.clock import Clock, describe_long_gaps, read_clock, repair_clock, time_to_train
-from analysis.run.corrupt_rows import describe_damage
-from analysis.run.counted_tokens import counts_beyond_length, describe_counted_tokens, tokens_per_sample
-from analysis.run.duplicates import describe_copies, of_one_clock
-from analysis.run.earlier_jobs import describe_other_jobs
-from analysis.run.goodput import count_goodput
-from analysis.run.interruptions import describe_pauses, find_pauses
-from analysis.run.model_flops import describe_counted_work
-from analysis.run.nan_updates import describe_nan_updates, describe_zero_losses
+from analysis.run.clock.clock import Clock, describe_long_gaps, read_clock, repair_clock, time_to_train
+from analysis.run.clock.interruptions import describe_pauses, find_pauses
+from analysis.run.clock.step_time_patterns import describe_pace
 from analysis.run.notes import describe_rounded, describe_run
-from analysis.run.rank_comparison import compare_ranks, describe_ranks
-from analysis.run.rates import name_rates
-from analysis.run.restarts import left_out_steps, lines_of_starts, list_segments, number_starts, trace_starts
+from analysis.run.ranks.rank_comparison import compare_ranks, describe_ranks
+from analysis.run.rates.baseline_step_time import with_baseline
+from analysis.run.rates.batch_sizes import (
+    counts_beyond_length,
+    describe_batches,
+    describe_counted_tokens,
+    tokens_per_sample,
+)
+from analysis.run.rates.model_flops import describe_counted_work
+from analysis.run.rates.rates_of_run import name_rates
+from analysis.run.rates.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.result import Analysis
-from analysis.run.row_selection import DEFAULT_RULES, RowRules, select_rows
-from analysis.run.step_time_patterns import describe_pace
-from analysis.run.streams import describe_streams, find_streams
+from analysis.run.rows.corrupt_rows import describe_damage
+from analysis.run.rows.duplicates import describe_copies, of_one_clock
+from analysis.run.rows.restarts import (
+    describe_other_jobs,
+    left_out_steps,
+    lines_of_starts,
+    list_segments,
+    number_starts,
+    trace_starts,
+)
+from analysis.run.rows.row_selection import DEFAULT_RULES, RowRules, select_rows
+from analysis.run.rows.streams import describe_streams, find_streams
+from analysis.run.rows.unprinted_steps import describe_missing_lines, describe_missing_logs, unprinted_between
 from analysis.run.summary import summarize
-from analysis.run.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
-from analysis.run.time_breakdown import USEFUL, break_down_time
-from analysis.run.unprinted_steps import describe_missing_lines, describe_missing_logs, unprinted_between
-from analysis.run.useful_time import value_rows
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
+from analysis.run.useful.goodput import count_goodput
+from analysis.run.useful.time_breakdown import USEFUL, break_down_time
+from analysis.run.useful.useful_time import describe_nan_updates, describe_zero_losses, value_rows
 from logparse.context.run_context import RunContext
 from logparse.schema import conform
 
@@ -81,10 +90,10 @@ def analyze_steps(
     clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)
     # Stamps that contradict the steps give neither goodput nor time to train.
-    known = repaired.trusted and not clock.notes
+    is_clock_sure = repaired.trusted and not clock.notes
     # The time of separate trainings is of none of them.
     one_training = segments["lineage"].n_unique() <= 1
-    goodput = _share(time_breakdown, USEFUL) if known and one_training else None
+    goodput = _share(time_breakdown, USEFUL) if is_clock_sure and one_training else None
     result = Analysis(
         steps=computed,
         summary=summarize(computed),
@@ -100,7 +109,7 @@ def analyze_steps(
         reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,
-        time_to_train_seconds=time_to_train(computed, events) if known else None,
+        time_to_train_seconds=time_to_train(computed, events) if is_clock_sure else None,
         streams=tuple(streams),
     )
     data_notes = (
@@ -134,9 +143,9 @@ def _share(time_breakdown: pl.DataFrame, part: str) -> float | None:
 
 def _last_flops(steps: pl.DataFrame, how: Computation) -> float | None:
     """FLOPs of the last step whose batch and sequence length are known."""
-    known = steps["global_batch_size", "seq_length"].drop_nulls()
-    if known.is_empty():
+    sizes = steps["global_batch_size", "seq_length"].drop_nulls()
+    if sizes.is_empty():
         return None
-    batch, length = known.row(-1)
+    batch, length = sizes.row(-1)
     per_sample = how.flops_per_sample(length, how.quoted)
     return None if per_sample is None else per_sample * batch

@@ -13,24 +13,21 @@ from analysis.identify import LOGGED, Identification, describe_disagreements, id
 from analysis.metrics import BY_COLUMN
 from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
-from analysis.run.device_mfu import describe_device_mfu, mfu_of_device
-from analysis.run.expectations import measure_against
-from analysis.run.load import Loaded, load, split
+from analysis.run.checks.expectations import measure_against
+from analysis.run.checks.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
+from analysis.run.clock.interruptions import describe_phases
+from analysis.run.load import Loaded, check_one_run, load, split
 from analysis.run.notes import too_fast_for_cpu
-from analysis.run.one_run import check_one_run
 from analysis.run.options import RunOptions
-from analysis.run.overheads import list_overheads
-from analysis.run.printed_rates import printed_rates
-from analysis.run.rank_comparison import describe_missing
+from analysis.run.ranks.rank_comparison import describe_missing
+from analysis.run.rates.printed_rates import describe_device_mfu, describe_whole_run_rate, mfu_of_device, printed_rates
+from analysis.run.rates.throughput import Later, before_changes, plan_computation
 from analysis.run.result import Analysis
-from analysis.run.row_selection import RowRules, describe_warm_up
+from analysis.run.rows.row_selection import RowRules, describe_warm_up
+from analysis.run.rows.streams import trainings_in_turn
 from analysis.run.run import Run
-from analysis.run.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
-from analysis.run.step_phases import describe_phases
-from analysis.run.streams import trainings_in_turn
-from analysis.run.throughput import Later, before_changes, plan_computation
-from analysis.run.time_breakdown import describe_clock
-from analysis.run.whole_run_rates import describe_whole_run_rate
+from analysis.run.useful.overheads import list_overheads
+from analysis.run.useful.time_breakdown import describe_clock
 from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import ParsedLog, Watch

@@ -13,11 +13,11 @@ import polars as pl
 from analysis.flops import Ignorable, real_model_formula
 from analysis.hardware.devices import BY_HAND, DevicePeak, faster_types, is_cpu
 from analysis.model.parameters import count_parameters
-from analysis.run.batch_sizes import describe_several_batches
-from analysis.run.frame_filters import known
+from analysis.run.rates.batch_sizes import describe_several_batches
+from analysis.run.rates.throughput import Computation
 from analysis.run.result import Analysis
-from analysis.run.throughput import Computation
-from analysis.run.useful_time import printed_skips
+from analysis.run.rows.frame_filters import known
+from analysis.run.useful.useful_time import printed_skips
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 from logparse.schema import flag_of
@@ -149,8 +149,8 @@ def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:
 
 def _rates_there_are(rates: pl.DataFrame) -> list[Note]:
     """The first rate that is known, for a run of which no row counts."""
-    known = rates.filter(pl.col("step_time_ms").is_not_null()).head(1)
-    read = known.select("rate", "step_time_ms", "tokens_per_second_per_device").iter_rows()
+    timed = rates.filter(pl.col("step_time_ms").is_not_null()).head(1)
+    read = timed.select("rate", "step_time_ms", "tokens_per_second_per_device").iter_rows()
     return [
         info("rate_there_is", rate=rate, ms=ms)
         if tokens is None
@@ -162,9 +162,9 @@ def _rates_there_are(rates: pl.DataFrame) -> list[Note]:
 def unknown(names: Sequence[str]) -> Note:
     """That ``names`` are unknown, which flags give them, and which of them only a file can give."""
     flags = [flag for name in names if (flag := flag_of(name))]
-    others = [name for name in names if not flag_of(name)]
-    code = "unknown_but_flags" if not others else "unknown_but_config" if not flags else "unknown_but_both"
-    return info(code, names=list(names), flags=flags, others=others)
+    without_flag = [name for name in names if not flag_of(name)]
+    code = "unknown_but_flags" if not without_flag else "unknown_but_config" if not flags else "unknown_but_both"
+    return info(code, names=list(names), flags=flags, others=without_flag)
 
 
 def describe_rounded(context: RunContext) -> Iterator[Note]:
@@ -291,8 +291,8 @@ def _strangers(steps: pl.DataFrame) -> Iterator[Note]:
     if not steps["copied"].any():
         return
     pace = steps.group_by("source", "copied", maintain_order=True).agg(pl.col("step_time_ms").median().alias("ms"))
-    kept = pace.filter(~pl.col("copied"))
+    uncopied = pace.filter(~pl.col("copied"))
     for source, ms in pace.filter("copied").select("source", "ms").iter_rows():
-        others = kept.filter(pl.col("source") != source)["ms"].drop_nulls()
-        if ms and len(others) and all(abs(ms / other - 1) > PACE_AGREES for other in others):
+        of_other_files = uncopied.filter(pl.col("source") != source)["ms"].drop_nulls()
+        if ms and len(of_other_files) and all(abs(ms / other - 1) > PACE_AGREES for other in of_other_files):
             yield warning("file_at_another_pace", source=source)

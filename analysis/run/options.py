@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from analysis.flops import Formula, default_formula
-from analysis.hardware.devices import DevicePeak, known_name
-from analysis.hardware.peak import resolve_peak
-from analysis.published.rows import Baseline, published
-from analysis.run.targets import Requirement
-from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
+from analysis.hardware.devices import DevicePeak, known_name, resolve_peak
+from analysis.published.baselines import Baseline, published
+from analysis.run.checks.targets import Requirement
+from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.run_context import Given, RunContext
 from logparse.findings import Note, Origin, warning
 from logparse.light_dataclass import dataclass, field, replace
@@ -52,11 +51,11 @@ class RunOptions:
 
         ``assumes_type``: where the number type is unknown, it is assumed.
         """
-        named = context.facts.get("device_name")
-        printed = None if named is None else known_name(named.value)
+        device_name = context.facts.get("device_name")
+        printed = None if device_name is None else known_name(device_name.value)
         hw, origin = self.hw, Origin("flag", rule="--hw")
-        if hw is None and self.peak_tflops is None and named is not None and printed is not None:
-            hw, origin = printed, named.origin
+        if hw is None and self.peak_tflops is None and device_name is not None and printed is not None:
+            hw, origin = printed, device_name.origin
         if self.peak_tflops is not None:
             origin = Origin("flag", rule=self.peak_origin)
         if hw is None and self.peak_tflops is None and context.without_tokens:
@@ -64,6 +63,6 @@ class RunOptions:
             return None, ()
         given = (context.get("precision"), self.peak_tflops, self.peak_basis, self.peak_origin)
         peak, notes = resolve_peak(hw, *given, assumes_type=assumes_type)
-        if hw is None and named is not None:
-            notes = tuple(_not_listed(note, named.value) for note in notes)
+        if hw is None and device_name is not None:
+            notes = tuple(_not_listed(note, device_name.value) for note in notes)
         return (None if peak is None else replace(peak, origin=origin)), notes

@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from analysis.metrics import BY_COLUMN, OF_ROWS, RATED
-from analysis.run.goodput import Reliability
-from analysis.run.interruptions import Pauses
-from analysis.run.streams import MixedRun
-from analysis.run.throughput import Computation
-from analysis.run.warm_up import FROM_THE_DATA, WarmUpRule
+from analysis.run.clock.interruptions import Pauses
+from analysis.run.rates.throughput import Computation
+from analysis.run.rows.streams import MixedRun
+from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
+from analysis.run.useful.goodput import Reliability
 from logparse.errors import unknown_name
 from logparse.findings import Note
 from logparse.language import msg, tr
@@ -59,6 +59,23 @@ class Analysis:
     def has_clock(self) -> bool:
         """Whether time stamps show how long the whole run took."""
         return self.rate("wall_clock")["step_time_ms"] is not None
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of the run: by the clock, or all step lines where there is none; None if no step has a time."""
+        return float(self.time_breakdown["seconds"].sum()) if len(self.time_breakdown) else None
+
+    @property
+    def devices(self) -> int | None:
+        """Devices of the run; None if they are unknown, or a restart changed them."""
+        devices = self.computation.world_size
+        return devices if devices == self.latest.world_size else None
+
+    @property
+    def device_hours(self) -> float | None:
+        """Devices times the hours of the run; None if either is unknown."""
+        seconds, devices = self.seconds, self.devices
+        return None if seconds is None or devices is None else seconds * devices / 3600
 
     def value(self, metric: str, statistic: str = "median") -> float | None:
         """One number of the summary; None where it could not be computed.

@@ -12,16 +12,15 @@ import polars as pl
 from analysis.identify import Identification
 from analysis.metrics import HEADLINE, RATES
 from analysis.model.shape import ROLLOUTS
-from analysis.run.device_mfu import DeviceMfu, mfu_of_device
-from analysis.run.exclusion_reasons import OF_THE_RUN
-from analysis.run.expectations import Expectations
-from analysis.run.overheads import Overhead
-from analysis.run.printed_rates import LoggedRate, printed_rates
+from analysis.run.checks.expectations import Expectations
+from analysis.run.checks.self_checks import GOODPUT, CheckResult, is_withheld
+from analysis.run.checks.targets import Requirement
+from analysis.run.rates.printed_rates import DeviceMfu, LoggedRate, mfu_of_device, printed_rates
 from analysis.run.result import Analysis
-from analysis.run.self_checks import GOODPUT, CheckResult, is_withheld
-from analysis.run.targets import Requirement
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN
+from analysis.run.rows.unprinted_steps import MISSING_LINES
 from analysis.run.title import Title, title_of
-from analysis.run.unprinted_steps import MISSING_LINES
+from analysis.run.useful.overheads import Overhead
 from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.decode.read_run import ParsedLog
@@ -129,7 +128,7 @@ class Run:
 
     @property
     def steps(self) -> pl.DataFrame:
-        """One row per step line, the columns of ``analysis.tables.STEP_COLUMNS``."""
+        """One row per step line, the columns of ``analysis.run.tables.STEP_COLUMNS``."""
         return self.analysis.steps
 
     @property
@@ -251,15 +250,21 @@ class Run:
         """
         return self.analysis.value(metric, statistic)
 
+    @property
+    def crashed_at(self) -> int | None:
+        """The last step of a run that failed, by its ending; None if its log shows no failure."""
+        ending = self.log.ending
+        return (ending.step or 0) if ending is not None and ending.failed else None
+
     def __repr__(self) -> str:
         """One line: name, framework, steps, and the headline metrics that are known."""
-        known = " ".join(part for part in (self.framework.name, self.framework.version) if part)
+        framework = " ".join(part for part in (self.framework.name, self.framework.version) if part)
         numbers = [
             f"{metric.label} {metric.text(value)} {metric.shown_unit}".removesuffix(f" {metric.label}")
             for metric in HEADLINE
             if (value := self.value(metric.column)) is not None
         ]
-        parts = [known, f"{len(self.steps)} step lines", *numbers]
+        parts = [framework, f"{len(self.steps)} step lines", *numbers]
         return f"<Run {self.name!r}: {', '.join(part for part in parts if part)}>"
 
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import polars as pl
 
 from analysis.metrics import OF_ROWS
-from analysis.run.baseline_step_time import middle
-from analysis.run.exclusion_reasons import OF_THE_RUN, STALL
-from analysis.tables import SUMMARY_COLUMNS
+from analysis.run.rates.baseline_step_time import middle
+from analysis.run.rows.exclusion_reasons import OF_THE_RUN, STALL
+from analysis.run.tables import SUMMARY_COLUMNS
 
 # The column with the time of a row.
 TIME = "step_time_ms"
@@ -64,8 +64,8 @@ def largest_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> dict[str, Any]:
 
 def last_finite(values: pl.Series) -> float | None:
     """The last finite of ``values``; None if there is none."""
-    known = values.drop_nulls()
-    finite = known.filter(known.is_finite())
+    numbers = values.drop_nulls()
+    finite = numbers.filter(numbers.is_finite())
     return float(finite[-1]) if len(finite) else None
 
 

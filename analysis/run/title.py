@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -10,13 +11,15 @@ from typing import Any, cast
 import polars as pl
 
 from analysis.hardware.devices import BY_HAND
+from analysis.model.catalogue import catalogued, has_shape, models_of, named_in, same_model
 from analysis.model.parameters import Parameters, count_parameters
-from analysis.run.batch_sizes import mean_batch
-from analysis.run.model_name import names_of_model, printed_name
+from analysis.model.shape import ModelShape
+from analysis.run.load import SIZES, contradicted
 from analysis.run.notes import FAST_FOR_CPU
-from analysis.run.remaining_time import untimed_within
+from analysis.run.rates.batch_sizes import mean_batch
 from analysis.run.result import Analysis
-from analysis.run.unprinted_steps import MISSING_LINES
+from analysis.run.rows.unprinted_steps import MISSING_LINES
+from analysis.run.useful.remaining_time import untimed_within
 from logparse.context.relations import SUMMARY
 from logparse.context.run_context import RunContext
 from logparse.findings import Note
@@ -138,3 +141,38 @@ def _begins(steps: pl.DataFrame, events: pl.DataFrame) -> Any:
     source, line, first = steps["source", "line_number", "timestamp"].row(at)
     earlier = (events["source"] == source) & (events["line_number"] < line)
     return events["timestamp"].filter(earlier).min() or first
+
+
+# So many models of one shape are named.
+MODELS_NAMED = 2
+
+
+def names_of_model(analysis: Analysis, context: RunContext, sources: Sequence[str]) -> list[str]:
+    """The name that the user gave; else those of its shape, of several only those that the log or its path says."""
+    shape, origin = analysis.computation.shape, context.origin("num_layers")
+    given = catalogued(str(origin.rule)) if origin and origin.kind == "model" else None
+    # With flags that change its sizes it is another model.
+    if given and same_model(given.shape, shape):
+        return [given.name]
+    name = str(context.get("model_name"))
+    printed = catalogued(name) or named_in(name)
+    # Models of several families have one shape: Code Llama has that of Llama 2.
+    if printed and has_shape(printed, shape):
+        return [printed.name]
+    models = [model.name for model in models_of(shape)]
+    text = " ".join((*sources, name)).lower().replace("_", "-")
+    names = [name for name in models if _is_in(text, name)] or models
+    return names if len(names) <= MODELS_NAMED else []
+
+
+def _is_in(text: str, name: str) -> bool:
+    """Whether ``name`` is in ``text``, and is no part of another one: llama-7b is one of codellama-7b."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", text) is not None
+
+
+def printed_name(context: RunContext, shape: ModelShape) -> str | None:
+    """What the log calls its model; None where that is the name of a model of other sizes."""
+    name = context.get("model_name")
+    model = (catalogued(name) or named_in(name)) if isinstance(name, str) else None
+    sizes = {key: getattr(shape, key) for key in SIZES}
+    return None if model and contradicted(model.quantities(), sizes) else name

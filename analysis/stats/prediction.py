@@ -216,10 +216,10 @@ class _Watcher:
         """The newest of the runs that are away, and what is made of them."""
         distances = [away.distance for away in self.away]
         night = self._night(expectation, "off", distances)
-        known = self.known_from is not None and not self._is_better
+        has_start = self.known_from is not None and not self._is_better
         if len(_consistent(distances)) >= self._nights and (night.p or 0.0) <= self.chance:
-            return self._confirm(night, known)
-        if known:
+            return self._confirm(night, has_start)
+        if has_start:
             return replace(night, state="accepted")
         if self._is_off(run, expectation):
             return night

@@ -241,9 +241,7 @@ def _describe_reading(sources: Sequence[Source], fmt: LogFormat, named: bool) ->
     """How the files were read; also which packages of formats failed, unless the user ``named`` the format."""
     for source in sources:
         yield from source.notes
-        if source.until is not None:
-            yield info("damage_located", path=source.name, line=source.until + 1)
-        elif source.damage is not None:
+        if source.is_wrong:
             yield warning("damage_not_located", path=source.name)
     if not named:
         yield from packaged().notes

@@ -15,7 +15,6 @@ from functools import partial
 import polars as pl
 
 from logparse.decode.block_contents import BlockContents, find_in
-from logparse.decode.damage import stop_at_damage
 from logparse.decode.detect_format import richest
 from logparse.decode.first_timestamps import NO_STAMPS, first_stamps
 from logparse.decode.marker_filter import LineSearch, find, search_all, size_of
@@ -71,7 +70,7 @@ def read_sources(
     """Read ``sources`` with all ``formats``, ``jobs`` blocks at once. Raises InputError for a file that cannot be read.
 
     Files that show nothing where they are probed are left out, unless ``all_files`` says otherwise or nothing else
-    holds a step line; ``part`` of a source says how much of it was read. A damaged file is read up to the damage.
+    holds a step line; ``part`` of a source says how much of it was read.
     """
     left_out = [] if all_files else probe(sources, search_all(formats), jobs)
     contents = _read(sources, formats, block_bytes, jobs)
@@ -79,7 +78,7 @@ def read_sources(
         for source in left_out:
             source.part = None
         contents = _read(sources, formats, block_bytes, jobs)
-    return _read(sources, formats, block_bytes, jobs) if stop_at_damage(sources) else contents
+    return contents
 
 
 def _read(sources: Sequence[Source], formats: tuple[LogFormat, ...], block_bytes: int, jobs: int) -> Contents:

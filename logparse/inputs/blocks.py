@@ -169,7 +169,7 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
     """
     first, wrapping = 1, PLAIN
     cut: list[int] = []
-    blocks = _up_to_damage(source, _short_first(_blocks(source, block_bytes)))
+    blocks = _short_first(_blocks(source, block_bytes))
     first_two = list(islice(blocks, 2))
     for text, complete in chain(first_two, blocks):
         count = _count_newlines(text) + (not complete)
@@ -183,24 +183,6 @@ def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[Text
     if cut:
         size = LONGEST_TEXT >> 20
         source.notes.append(warning("lines_cut", n=len(cut), size=size, source=source.name, line=cut[0]))
-
-
-def _up_to_damage(source: Source, blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    """The ``blocks`` up to the last line before the damage."""
-    if source.until is None or source.damage is None:
-        yield from blocks
-        return
-    left = source.until
-    for text, complete in blocks:
-        count = _count_newlines(text) + (not complete)
-        if count > left:
-            if left:
-                yield b"\n".join((*text.split(b"\n", left)[:left], b"")), True
-            if source.damage not in source.notes:
-                source.notes.append(source.damage)
-            return
-        left -= count
-        yield text, complete
 
 
 def _without_long_texts(block: bytes) -> tuple[bytes, list[int]]:

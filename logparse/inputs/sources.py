@@ -43,8 +43,7 @@ class Source:
     ``bytes_read`` counts bytes as they lie in the file; ``watch`` is called whenever it has grown. ``part`` is how many
     bytes from its beginning are to be read; None is all.
 
-    ``damage`` is the note on a compressed file whose text is wrong somewhere before the end of what can be read;
-    ``until`` is the last line that is read of it.
+    ``is_wrong`` says that the text of a compressed file is wrong somewhere before the end of what can be read.
     """
 
     name: str
@@ -53,8 +52,7 @@ class Source:
     bytes_read: int = 0
     watch: Callable[[], None] | None = None
     part: int | None = None
-    damage: Note | None = None
-    until: int | None = None
+    is_wrong: bool = False
 
     @property
     def size(self) -> int | None:
@@ -187,8 +185,6 @@ def _chunks(source: Source, size: int) -> Iterator[bytes]:
                     source.watch()
                 yield chunk
         except DAMAGE as error:
-            note = warning("file_damaged", path=source.name, reason=str(error))
-            source.notes.append(note)
+            source.notes.append(warning("file_damaged", path=source.name, reason=str(error)))
             # What ends early is right as far as it goes, and so is what the system cannot read any further.
-            is_wrong = not isinstance(error, EOFError) and not getattr(error, "errno", None)
-            source.damage = note if is_wrong else source.damage
+            source.is_wrong |= not isinstance(error, EOFError) and not getattr(error, "errno", None)

@@ -24,7 +24,7 @@ from helpers import (
 
 from analysis import cli
 from analysis.flops import all_formulas
-from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS
+from analysis.run.tables import STEP_COLUMNS, SUMMARY_COLUMNS
 from logparse.formats import all_formats
 from logparse.schema import SCHEMA_VERSION
 

@@ -11,9 +11,9 @@ from audit.truth import Rate, as_built_flops, ascendspeed_flops, executed_flops
 from runs import parts_of
 
 from analysis.run.build import analyze_logs
+from analysis.run.checks.self_checks import PLAN
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.run.self_checks import PLAN
 
 PEAK = 300.0
 

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.run.build import analyze_parts
+from analysis.run.checks.self_checks import GOODPUT, PLAN, is_withheld
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.run.self_checks import GOODPUT, PLAN, is_withheld
 
 # Both jobs are of one process; where steps and losses are the same, two ranks look like two jobs.
 AGES = {"core 0.8": CORE_0_8, "GPT-NeoX": NEOX}

@@ -7,7 +7,7 @@ import pytest
 import regex
 from helpers import ROOT, run_logparse, run_shown
 
-from analysis.published.rows import published
+from analysis.published.baselines import published
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

@@ -10,8 +10,8 @@ from helpers import ROOT
 
 import logparse
 from analysis.present.words import words
+from analysis.run.checks.self_checks import SELF_CHECKS
 from analysis.run.run import Run
-from analysis.run.self_checks import SELF_CHECKS
 
 TEXT = (ROOT / "docs/numbers.md").read_text(encoding="utf-8")
 SHOWN = regex.findall(r"```log\n(.*?)```", TEXT, regex.DOTALL)[0].splitlines()

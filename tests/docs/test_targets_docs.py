@@ -4,7 +4,7 @@ import pytest
 import regex
 from helpers import ROOT, run_logparse, run_shown
 
-from analysis.run.targets import figures
+from analysis.run.checks.targets import figures
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

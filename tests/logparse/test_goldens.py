@@ -24,9 +24,9 @@ import pytest
 from fixture_runs import FIXTURES, name_of, run_of_fixture
 from helpers import GOLDENS
 
-from analysis.present.findings_json import origin_text
+from analysis.present.as_json import origin_text
 from analysis.present.words import evidence_text
-from analysis.tables import COMPUTED_COLUMNS
+from analysis.run.tables import COMPUTED_COLUMNS
 from logparse.context.run_context import Fact
 from logparse.formats import all_formats
 from logparse.schema import DECODED_COLUMNS, FLOAT, Column

@@ -103,14 +103,10 @@ def damaged_gzip(path: Path, begin: float, seed: int) -> ParsedLog:
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(2, 6))])
-def test_damaged_gzip_is_read_up_to_the_damage_and_says_so_first(tmp_path, seed):
+def test_a_damaged_gzip_says_first_that_what_follows_the_damage_is_unknown(tmp_path, seed):
     log = damaged_gzip(tmp_path / "run.log.gz", 0.5, seed)
     assert len(of_code(log.notes, "file_damaged")) == 1
-    located = of_code(log.notes, "damage_located")
-    assert bool(located) != bool(of_code(log.notes, "damage_not_located"))
-    for note in located:
-        assert MANY * 0.4 < len(log.steps) < MANY * 0.6
-        assert log.steps["line_number"].max() < note.fields["line"]
+    assert len(of_code(log.notes, "damage_not_located")) == 1
     done = run_logparse("analyze", "run.log.gz", cwd=tmp_path)
     assert "damaged" in done.stdout.split("step time")[0]
 
@@ -121,4 +117,4 @@ def test_gzip_that_ends_early_is_right_as_far_as_it_goes(tmp_path):
     (tmp_path / "run.log.gz").write_bytes(data[: len(data) // 2])
     log = read_run([str(tmp_path / "run.log.gz")])
     assert len(of_code(log.notes, "file_damaged")) == 1
-    assert of_code(log.notes, "damage_located", "damage_not_located") == []
+    assert of_code(log.notes, "damage_not_located") == []

@@ -20,8 +20,7 @@ from analysis.cli import build_app
 from analysis.commands._help import FILLED, shown_help, translate_refusal
 from analysis.flops import all_formulas, find_formula
 from analysis.flops.printed import PRINTED_FORMULAS
-from analysis.hardware.devices import BY_HAND, all_devices
-from analysis.hardware.peak import BASES
+from analysis.hardware.devices import BASES, BY_HAND, all_devices
 from analysis.model.catalogue import find_model
 from analysis.present.console import wrap
 from analysis.present.words import words as words_of_codes
@@ -260,7 +259,7 @@ NO_MESSAGE_NAMED = ("help", "source", "text", "rich_help_panel", "printed_by", "
 # Files of other data: what frameworks print, fonts, titles that said_by_data collects, sources of figures.
 NO_MESSAGE_IN = (
     *("logparse/formats/", "logparse/inputs/ranks.py"),
-    *("analysis/charts/look.py", "analysis/flops/printed/", "analysis/estimate/sources.py"),
+    *("analysis/charts/look.py", "analysis/flops/printed/", "analysis/estimate/assumptions.py"),
 )
 # Panels have names, which are shown only where Typer lays help out in panels; a peak is translated as data are;
 # formulas of figures are for JSON.

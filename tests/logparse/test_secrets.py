@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
-from analysis.history.records import mask_secrets
+from analysis.history.run_records import mask_secrets
 from logparse.decode.read_run import read_run
 from logparse.masking import mask, mask_setting, mask_settings, mask_text, masked_settings
 

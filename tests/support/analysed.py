@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from analysis.pictures import DrawingPool, Pictures
+from analysis.files.pictures import DrawingPool, Pictures
 from analysis.run import build, load
 from analysis.run.load import Loaded
 from analysis.run.options import RunOptions

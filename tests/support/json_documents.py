@@ -35,31 +35,30 @@ from analysis.compare.comparison import FailedRun, LossAgreement, LossReason, Lo
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import Effect, Reason, Verdict
 from analysis.compare.work_difference import Less
-from analysis.estimate.layout import Layout
+from analysis.estimate.device_layout import Layout
 from analysis.estimate.stages import Stage
 from analysis.hardware.devices import Device, DevicePeak
 from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.history.events import Acceptance, Event
-from analysis.history.records import HEAVY, RUN_COLUMNS
-from analysis.identify.candidates import Candidate
+from analysis.history.run_records import HEAVY, RUN_COLUMNS
+from analysis.identify.matching import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
-from analysis.nightly.gate_jobs import News
+from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
-from analysis.published.rows import Baseline, Check
-from analysis.run.device_mfu import DeviceMfu
-from analysis.run.goodput import Reliability, Stretch
-from analysis.run.overheads import Overhead
-from analysis.run.plan_comparison import GapPart
-from analysis.run.printed_rates import PREFIX, LoggedRate
-from analysis.run.remaining_time import Left
-from analysis.run.self_checks import CheckResult
-from analysis.run.target_verdicts import Outcome as TargetOutcome
+from analysis.published.baselines import Baseline, Check
+from analysis.run.checks.expectations import GapPart
+from analysis.run.checks.self_checks import CheckResult
+from analysis.run.checks.target_verdicts import Outcome as TargetOutcome
+from analysis.run.rates.printed_rates import PREFIX, DeviceMfu, LoggedRate
+from analysis.run.tables import BADPUT_COLUMNS, RANK_COLUMNS, RATE_COLUMNS, TIME_BREAKDOWN_COLUMNS
+from analysis.run.useful.goodput import Reliability, Stretch
+from analysis.run.useful.overheads import Overhead
+from analysis.run.useful.remaining_time import Left
 from analysis.stats.noise import Noise
 from analysis.stats.prediction import Night
-from analysis.tables import BADPUT_COLUMNS, RANK_COLUMNS, RATE_COLUMNS, TIME_BREAKDOWN_COLUMNS
 from logparse.context.dialects import Framework
 from logparse.decode.read_run import Coverage
 from logparse.draft.check import KnownLabel, ReadLine, UnknownLabel, UnreadLine

@@ -11,12 +11,12 @@ from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.history.folder import Folder
 from analysis.history.record_run import Marks, keep
-from analysis.history.records import RunRecord
+from analysis.history.run_records import RunRecord
 from analysis.history.store import History
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
 from logparse.schema import conform
 
 FIGURES = {"lm loss": "{loss:.6E}"}

@@ -10,8 +10,8 @@ from helpers import megatron_line
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 from analysis.run.result import Analysis
-from analysis.run.warm_up import WarmUpRule
-from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
+from analysis.run.rows.warm_up import WarmUpRule
+from analysis.run.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.schema import DECODED_COLUMNS, EVENT_COLUMNS, conform
 
 BEGIN = datetime(2026, 3, 1, 8)

@@ -11,7 +11,7 @@ from shapes import GPT_22B, LLAMA2_7B, LLAMA2_70B, MIXTRAL
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.identify import Identification, identify_formula
 from analysis.model.shape import ModelShape
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
 from logparse.schema import conform
 
 RECORDED: dict[str, list[dict[str, Any]]] = tomllib.loads(

@@ -6,10 +6,10 @@ this project computes with are in ``analysis.flops``. To add one, append it to o
 
 from __future__ import annotations
 
-from analysis.flops.printed._base import CORE_ATTENTION_RATIO, PrintedFormula
 from analysis.flops.printed._gpt import GPT_FORMULAS
 from analysis.flops.printed._megatron import MEGATRON_FORMULAS
 from analysis.flops.printed._parameters import PARAMETER_FORMULAS
+from analysis.flops.printed._printed_formula import CORE_ATTENTION_RATIO, PrintedFormula
 
 __all__ = ["CORE_ATTENTION_RATIO", "PRINTED_FORMULAS", "PrintedFormula"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from analysis.flops import ascendspeed
-from analysis.flops._base import sizes
-from analysis.flops.printed._base import Flops, PrintedFormula, always
+from analysis.flops._formula import sizes
+from analysis.flops.printed._printed_formula import Flops, PrintedFormula, always
 from analysis.model.parameters import Details, count_parameters
 from analysis.model.shape import ModelShape
 

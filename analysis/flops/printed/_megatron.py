@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from analysis.flops import megatron
-from analysis.flops._base import sizes
-from analysis.flops.printed._base import Flops, Needs, PrintedFormula, always
+from analysis.flops._formula import sizes
+from analysis.flops.printed._printed_formula import Flops, Needs, PrintedFormula, always
 from analysis.model.shape import ModelShape
 
 BLOCK = ("num_layers", "hidden_size", "num_attention_heads", "num_query_groups", "padded_vocab_size")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from analysis.flops import palm, six_n
-from analysis.flops._base import sizes
-from analysis.flops.printed._base import Flops, PrintedFormula
+from analysis.flops._formula import sizes
+from analysis.flops.printed._printed_formula import Flops, PrintedFormula
 from analysis.model.parameters import count_parameters
 from analysis.model.shape import ModelShape
 

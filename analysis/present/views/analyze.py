@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from analysis.metrics import HEADLINE, OF_ROWS, Metric
-from analysis.present.metric_names import counting
+from analysis.metrics import HEADLINE, OF_ROWS, RATED, Metric
+from analysis.present.metric_names import cell_of, counting, headed
 from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
 from analysis.present.views.expectations import plan_sentences, published_sentences
 from analysis.present.views.first_screen import first_screen
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.ranks import slowest_ranks
-from analysis.present.views.rates import rates_table
 from analysis.present.views.warnings import note_sentence, sentences_by_row
 from analysis.present.words import describe_origin, evidence_text, framework_text, say, word
-from analysis.run.exclusion_reasons import COPY
+from analysis.run.rates.throughput import Computation
+from analysis.run.rows.exclusion_reasons import COPY
 from analysis.run.run import Run
-from analysis.run.throughput import Computation
 from logparse.findings import Note
 from logparse.language import tr
 
@@ -74,10 +73,10 @@ def _details(run: Run, price: float | None) -> Iterator[Part]:
         (tr("notes"), [list_notes((n for n in run.notes if n.level != "warning"), run.log.sources)]),
     )
     for heading, parts in sections:
-        known = [part for part in parts if part != Sentences([])]
-        if known:
+        filled = [part for part in parts if part != Sentences([])]
+        if filled:
             yield Heading(heading)
-            yield from known
+            yield from filled
 
 
 def _sentences(texts: Iterable[str]) -> Sentences:
@@ -204,3 +203,34 @@ def _factor(how: Computation) -> str:
         return f"{how.recompute_factor:.4g}"
     low, high = (f"{3 + end.layers:.4g}" for end in (recomputed.least, recomputed.most))
     return tr("{counted} ({low} to {high})", counted=f"{how.recompute_factor:.4g}", low=low, high=high)
+
+
+TIME = HEADLINE[0]
+# Digits after the point at most.
+MOST_DIGITS = 4
+
+
+def rates_table(run: Run) -> Table:
+    """One row for each named rate. A short run has no intervals."""
+    heads = ("", tr("ms/step"), tr("95 % interval"), *(headed(metric, run.analysis) for metric in RATED), tr("steps"))
+    rows = [
+        (
+            word("rates", row["rate"]),
+            TIME.text(row["step_time_ms"]),
+            "-" if run.short else interval_text(row["step_time_low_ms"], row["step_time_high_ms"]),
+            *(cell_of(metric, row, run.analysis) for metric in RATED),
+            "-" if row["steps"] is None else f"{row['steps']:,}",
+        )
+        for row in run.rates.iter_rows(named=True)
+    ]
+    return Table(heads, rows)
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """The two ends in ms, with so many digits that they differ; a hyphen where they are unknown or equal."""
+    if low is None or high is None or low == high:
+        return "-"
+    digits = 0 if low >= 1000 else 1
+    while f"{low:,.{digits}f}" == f"{high:,.{digits}f}" and digits < MOST_DIGITS:
+        digits += 1
+    return tr("{low} to {high}", low=f"{low:,.{digits}f}", high=f"{high:,.{digits}f}")

@@ -1,28 +1,33 @@
-"""The JSON document of a run: the names users script against. Adding is free, renaming is not."""
+"""The JSON document of a run."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from analysis.batch.peers import describe_outliers
+from analysis.batch.run_table import hours_by_ending
 from analysis.flops import Recomputed
 from analysis.hardware.devices import DevicePeak
-from analysis.present.findings_json import fact_document, note_document, origin_text, plain
-from analysis.present.views.ending import ending_document, hours_document
+from analysis.present.as_json import fact_document, note_document, origin_text, pick, plain
 from analysis.present.views.expectations import expectations_document
 from analysis.present.views.requirements import requirement_documents
 from analysis.present.words import evidence_text, word
-from analysis.run.goodput import Reliability, Stretch
-from analysis.run.overheads import Overhead
 from analysis.run.result import Analysis
 from analysis.run.run import Run
-from analysis.run.self_checks import CheckResult
+from analysis.run.useful.overheads import Overhead
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
+
+# The keys of a run, of its formula, of its interruptions and of an overhead.
+RUN = """name sources format framework coverage versions context device formula metrics printed device_mfu impossible
+ rates goodput time_to_train_seconds time_breakdown overheads short reliability ranks starts lost_steps ending planned
+ published requirements checks notes"""
+FORMULA = "name recompute_factor recomputed recompute recompute_origin flops_per_iteration"
+RELIABILITY = "ettr worst_hour interruptions planned_stops seconds_between lost_steps longest_dead badput"
+OVERHEAD = "cause share seconds device_hours useful_without rate_without advice has_nan"
 
 
 def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
@@ -34,78 +39,73 @@ def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
 def document_of_many(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:
     """What many runs show: which of those ``shown`` are far below comparable runs, and how they ended."""
     outliers = describe_outliers(everything, shown["run"])
-    with speaking("en"):
-        finding = note_document(outliers) if outliers else None
-    return {"stands_out": finding, "device_hours_by_ending": hours_document(shown)}
+    finding = note_document(outliers) if outliers else None
+    return {"stands_out": finding, "device_hours_by_ending": hours_by_ending(shown).to_dicts()}
 
 
 def _run(result: Run, price: float | None) -> dict[str, Any]:
-    analysis, how = result.analysis, result.analysis.computation
-    recompute = result.context.origin("recompute")
-    return {
-        "name": result.log.name,
-        "sources": list(result.log.sources),
-        "format": result.log.format.shown_name,
-        "framework": {**asdict(result.framework), "evidence": evidence_text(result.framework)},
-        "coverage": asdict(result.log.coverage),
-        "versions": {
-            name: {"value": version.value, "origin": origin_text(version.origin(len(result.log.sources) > 1))}
-            for name, version in result.log.versions.items()
+    analysis, log, goodput = result.analysis, result.log, result.analysis.reliability
+    return pick(
+        analysis,
+        RUN,
+        name=log.name,
+        sources=log.sources,
+        format=log.format.shown_name,
+        framework={**plain(result.framework), "evidence": evidence_text(result.framework)},
+        coverage=log.coverage,
+        versions={
+            name: {"value": version.value, "origin": origin_text(version.origin(len(log.sources) > 1))}
+            for name, version in log.versions.items()
         },
-        "context": {name: fact_document(fact) for name, fact in result.context.facts.items()},
-        "device": _device(how.peak) if how.peak else None,
-        "formula": {
-            "name": how.formula.name,
-            "recompute_factor": how.recompute_factor,
-            "recomputed": _recomputed(how.recomputed),
-            "recompute": how.recompute,
-            "recompute_origin": origin_text(recompute) if recompute else None,
-            "flops_per_iteration": analysis.flops_per_iteration,
-        },
-        "metrics": _metrics(analysis),
-        "printed": {name: _metric(asdict(rate)) for name, rate in result.printed.items()},
-        "device_mfu": None if result.device_mfu is None else _metric(asdict(result.device_mfu)),
-        "impossible": list(analysis.impossible),
-        "rates": {row["rate"]: _rate(row) for row in analysis.rates.drop("run").to_dicts()},
-        **_metric({"goodput": analysis.goodput, "time_to_train_seconds": analysis.time_to_train_seconds}),
-        "time_breakdown": [_metric(row) for row in analysis.time_breakdown.drop("run").to_dicts()],
-        "overheads": [_overhead(overhead, price) for overhead in result.overheads],
-        "short": result.short,
-        "reliability": _reliability(analysis.reliability),
-        "ranks": [_metric(row) for row in analysis.ranks.drop("run").to_dicts()],
-        "starts": len(analysis.segments),
-        "lost_steps": int(analysis.segments["lost_steps"].sum()),
-        "ending": ending_document(result.log.ending),
+        context={name: fact_document(fact) for name, fact in result.context.facts.items()},
+        device=_device(analysis.computation.peak),
+        formula=_formula(result),
+        metrics=_metrics(analysis),
+        printed=result.printed,
+        device_mfu=result.device_mfu,
+        rates={(rate := row.pop("rate")): {**row, "covers": word("covers", rate)} for row in _rows(analysis.rates)},
+        time_breakdown=_rows(analysis.time_breakdown),
+        overheads=[_overhead(overhead, price) for overhead in result.overheads],
+        short=result.short,
+        reliability=pick(goodput, RELIABILITY, badput=_rows(goodput.badput)),
+        ranks=_rows(analysis.ranks),
+        starts=len(analysis.segments),
+        lost_steps=int(analysis.segments["lost_steps"].sum()),
+        ending=log.ending,
         **expectations_document(result.expectations),
-        "requirements": requirement_documents(result),
-        "checks": [_check(check) for check in result.checks],
-        "notes": [note_document(note) for note in result.notes],
-    }
+        requirements=requirement_documents(result),
+        checks=[pick(check, "code passed fields") for check in result.checks],
+        notes=[note_document(note) for note in result.notes],
+    )
 
 
-def _check(check: CheckResult) -> dict[str, Any]:
-    return {"code": check.code, "passed": check.passed, "fields": plain(check.fields)}
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return frame.drop("run").to_dicts()
+
+
+def _formula(result: Run) -> dict[str, Any]:
+    how, recompute = result.analysis.computation, result.context.origin("recompute")
+    return pick(
+        how,
+        FORMULA,
+        name=how.formula.name,
+        recomputed=_recomputed(how.recomputed),
+        recompute_origin=origin_text(recompute) if recompute else None,
+        flops_per_iteration=result.analysis.flops_per_iteration,
+    )
 
 
 def _overhead(overhead: Overhead, price: float | None) -> dict[str, Any]:
     hours = overhead.device_hours
     cost = {} if price is None else {"cost": None if hours is None else hours * price}
     advice = None if overhead.advice is None else note_document(overhead.advice)
-    more = {"label": word("overheads", overhead.name), "in_steps": overhead.in_steps, "advice": advice}
-    return {**_metric(vars(overhead)), **cost, **more}
-
-
-def _reliability(goodput: Reliability) -> dict[str, Any]:
-    """Goodput by the field's terms, without its curve over time; the charts have that."""
-    values = {name: value for name, value in vars(goodput).items() if name not in ("badput", "curve")}
-    badput = [_metric(row) for row in goodput.badput.drop("run").to_dicts()]
-    stretches = {name: asdict(value) for name, value in values.items() if isinstance(value, Stretch)}
-    return {**plain(values | stretches), "badput": badput}
+    more = {"label": word("overheads", overhead.name), "in_steps": overhead.in_steps}
+    return {**pick(overhead, OVERHEAD, advice=advice), **cost, **more}
 
 
 def _metrics(analysis: Analysis) -> dict[str, dict[str, Any] | None]:
     """Each metric, null if unknown; HFU with both ends where it is a range, and marked where it is more than can be."""
-    metrics = {row.pop("metric"): _metric(row) for row in analysis.summary.drop("run").to_dicts()}
+    metrics = {row.pop("metric"): row for row in _rows(analysis.summary)}
     for name in metrics.keys() & set(analysis.impossible):
         metrics[name]["impossible"] = True
     times, mfu = analysis.computation.executed_times(), analysis.value("mfu")
@@ -122,17 +122,8 @@ def _recomputed(recomputed: Recomputed | None) -> list[dict[str, Any]] | None:
     return [{"layers": end.layers, "mtp": end.depths, "modules": sorted(end.modules)} for end in ends]
 
 
-def _device(peak: DevicePeak) -> dict[str, Any]:
+def _device(peak: DevicePeak | None) -> dict[str, Any] | None:
+    if peak is None:
+        return None
     notes = [note_document(note) for note in peak.notes]
-    return {**asdict(replace(peak, notes=())), "origin": origin_text(peak.origin), "notes": notes}
-
-
-def _rate(row: dict[str, Any]) -> dict[str, Any]:
-    return _metric({name: value for name, value in row.items() if name != "rate"}) | {
-        "covers": word("covers", row["rate"])
-    }
-
-
-def _metric(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN: what is not a number is null."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+    return {**plain(replace(peak, notes=())), "notes": notes, "origin": origin_text(peak.origin)}

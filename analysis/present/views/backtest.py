@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from analysis.nightly.gate_jobs import JobVerdict, News, verdict_of
+from analysis.nightly.job_verdict import JobVerdict, News, verdict_of
 from analysis.nightly.past_nights import JudgedNight
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.words import word

@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
-from analysis.published.rows import Baseline, Check, check_row, contradicts_itself
+from analysis.published.baselines import Baseline, Check, check_row, contradicts_itself
 from logparse.language import tr
 
 

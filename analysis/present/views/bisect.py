@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from analysis.compare.bisect import Bisection, Placement, Trial
 from analysis.compare.comparability import Change
 from analysis.compare.side_level import SideLevel
+from analysis.present.as_json import pick
 from analysis.present.console import folded_to
 from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
@@ -15,6 +17,7 @@ from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import folded
 from analysis.present.words import word
 from logparse.language import some, tr
+from logparse.schema import SCHEMA_VERSION
 
 # Columns of a name and of a value; of a heading and of names in the table of runs: a terminal of 100 columns holds all.
 NAME, VALUE = 36, 24
@@ -139,16 +142,54 @@ def _notes(plan: Bisection) -> Iterator[str]:
             good=percent(math.expm1(plan.good.near), 2),
             bad=percent(math.expm1(plan.bad.near), 2),
         )
-    others = [trial.run for trial in plan.trials if trial.placement == "other"]
-    if others:
+    elsewhere = [trial.run for trial in plan.trials if trial.placement == "other"]
+    if elsewhere:
         yield tr(
             "ignored runs, with values that neither side has: {n}, for example {run} with {names}",
-            n=len(others),
-            run=others[-1].run_id[:12],
-            names=some(others[-1].other_values, 4),
+            n=len(elsewhere),
+            run=elsewhere[-1].run_id[:12],
+            names=some(elsewhere[-1].other_values, 4),
         )
     if plan.one_sided:
         yield tr("known for one side only: {names}", names=some(plan.one_sided))
     more = len(plan.candidates) - MOST_LISTED
     if more > 0:
         yield tr("{n} more; --json lists all", n=more)
+
+
+def document(plan: Bisection) -> dict[str, Any]:
+    """The JSON document; it holds no sentence."""
+    names = "schema_version job metric unit outcome good bad effect candidates trials next runs_needed"
+    return pick(
+        plan,
+        f"{names} only_one_side_tells",
+        schema_version=SCHEMA_VERSION,
+        metric=plan.metric.column,
+        unit=plan.metric.unit,
+        good=_level_document(plan.good),
+        bad=_level_document(plan.bad),
+        candidates=[
+            pick(c, "kind name good bad remains", good=c.baseline[0], bad=c.candidate[0], remains=c in plan.remain)
+            for c in plan.candidates
+        ],
+        trials=[_trial_document(trial, plan) for trial in plan.trials],
+        next=[pick(change, "kind name value", value=change.candidate[0]) for change in plan.to_try],
+        only_one_side_tells=plan.one_sided,
+    )
+
+
+def _level_document(level: SideLevel) -> dict[str, Any]:
+    return pick(level, "value reach near runs")
+
+
+def _trial_document(trial: Trial, plan: Bisection) -> dict[str, Any]:
+    return pick(
+        trial.run,
+        "run_id name release value change stands as_good as_bad beside remain",
+        change=trial.run.value / plan.good.value - 1,
+        stands=trial.placement,
+        as_good=[change.name for change in trial.run.as_good],
+        as_bad=[change.name for change in trial.run.as_bad],
+        beside=trial.run.other_values,
+        remain=[change.name for change in trial.remain],
+    )

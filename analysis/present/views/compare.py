@@ -401,8 +401,8 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         yield tr("too few runs to separate noise from a change: only the threshold decides")
     for finding in comparison.asked_for:
         noise = _noise(comparison.noises[finding.metric.column], finding)
-        named = len(comparison.primary) > 1
-        yield tr("{metric}: {text}", metric=tr(finding.metric.label), text=noise) if named else noise
+        with_metric = len(comparison.primary) > 1
+        yield tr("{metric}: {text}", metric=tr(finding.metric.label), text=noise) if with_metric else noise
 
 
 def _tests(comparison: Comparison) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from analysis.present.findings_json import origin_text
+from analysis.present.as_json import origin_text
 from analysis.present.parts import Part, Sentence, Table
 from analysis.present.words import describe_origin
 from analysis.project.choose_language import PROJECT_FILE

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from signal import Signals
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from analysis.present.findings_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
 from analysis.present.words.forms import ranges, span
-from analysis.run.device_hours import hours_by_ending
 from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import NOVEL, FailureLine
@@ -241,32 +237,6 @@ def ending_word(state: str | None, family: str | None) -> str:
     return text
 
 
-def ending_hours(runs: pl.DataFrame) -> list[Sentence]:
-    """Device-hours of many ``runs`` by the family of their ending, in one line; nothing if none failed."""
-    groups = hours_by_ending(runs)
-    if not set(groups["state"]) & FAILED:
-        return []
-    texts = [_hours(row) for row in groups.iter_rows(named=True)]
-    text = tr("device-hours by ending (runs): {hours}", hours=tr(", ").join(texts))
-    if without := groups["runs_without_device_hours"].sum():
-        text = tr("{text}; devices or time unknown: {n}", text=text, n=without)
-    return [Sentence(text)]
-
-
-def _hours(group: Mapping[str, Any]) -> str:
-    """Device-hours and number of runs of one kind of ending."""
-    known = group["runs"] > group["runs_without_device_hours"]
-    hours = f"{group['device_hours']:,.1f}" if known else "-"
-    state, family = group["state"], group["family"]
-    ending = word("failure_names", family) if state == "failed" else ending_word(state, family)
-    return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")
-
-
-def hours_document(runs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Device-hours and number of ``runs`` by state and family of their ending."""
-    return hours_by_ending(runs).to_dicts()
-
-
 def ending_parts(ending: Ending, with_files: bool = False) -> list[Part]:
     """The answer of ``logparse diagnose``; ``with_files`` names the file of each line."""
     text = headline(ending)
@@ -296,10 +266,10 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     quoted = [line for line in ending.evidence if line is ending.cause or _loses_values(ending)]
     label = tr("  values") if ending.state == "cut_off" or _loses_values(ending) else tr("  cause")
     cause = [ScreenRow(label, "", [_quoted_line(line, several, whole=True)]) for line in quoted]
-    others = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
+    unquoted = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
-    before = [_quoted_line(line, several) for line in others if line.line < at]
+    before = [_quoted_line(line, several) for line in unquoted if line.line < at]
     if ending.silent_seconds is not None:
         text = tr(
             "nothing was printed for {time}: it may have hung; next time take stacks first (py-spy dump)",
@@ -308,7 +278,7 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
         before.append(text)
     if ending.failed and ending.printed_last is not None:
         before.append(_quoted_line(ending.printed_last, several))
-    after = [_quoted_line(line, several) for line in others if line.line > at]
+    after = [_quoted_line(line, several) for line in unquoted if line.line > at]
     return [
         *cause,
         *_calls(ending),
@@ -444,8 +414,3 @@ def _place(line: FailureLine, several: bool) -> str:
     if several:
         return tr("{file}, line {line}", file=PurePath(line.source).name, line=line.line)
     return tr("line {line}", line=line.line)
-
-
-def ending_document(ending: Ending | None) -> dict[str, Any] | None:
-    """The object ``ending``, the same in every language; None for one of several runs whose lines mix."""
-    return None if ending is None else plain(asdict(ending))

@@ -10,11 +10,11 @@ from typing import Any
 from analysis.estimate.job import Estimate, Section, Smallest
 from analysis.estimate.layout_search import Fit
 from analysis.estimate.worked_figure import Figure
-from analysis.present.findings_json import fact_document, note_document
+from analysis.present.as_json import fact_document, note_document
 from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.words import describe_origin, say, word, words
-from analysis.run.planned_job import PlannedJob
+from analysis.run.checks.planned_job import PlannedJob
 from logparse.language import msg, speaking, tr
 from logparse.schema import SCHEMA_VERSION
 

@@ -8,15 +8,14 @@ from itertools import groupby
 from typing import Any
 
 from analysis.estimate.assumptions import ASSUMED
-from analysis.present.findings_json import note_document, plain
+from analysis.present.as_json import note_document, pick, plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Sentence, Sentences
 from analysis.present.words import sentences_of, word
 from analysis.present.words.forms import NO_SHARE, of_peak
 from analysis.published.match import MOST_SHOWN, Against, PublishedComparison
-from analysis.run.expectations import Expectations
-from analysis.run.memory_comparison import Planned
-from analysis.run.plan_comparison import Plan
+from analysis.run.checks.expectations import Expectations, Plan
+from analysis.run.checks.memory_comparison import Planned
 from analysis.run.run import Run
 from logparse.findings import Note, info
 from logparse.language import speaking, tr
@@ -83,7 +82,7 @@ def expectations_document(expectations: Expectations) -> dict[str, Any]:
 def _planned_document(plan: Plan) -> dict[str, Any]:
     return {
         "rows": [_row(row) for row in plan.rows],
-        "left": None if plan.left is None else plain(asdict(plan.left)),
+        "left": plain(plan.left),
         "gap": [{**asdict(part), "label": word("gap", part.part)} for part in plan.gap],
         "mfu_ceiling": plan.mfu_ceiling,
         "assumed": list(plan.assumed),
@@ -92,15 +91,8 @@ def _planned_document(plan: Plan) -> dict[str, Any]:
 
 
 def _row(row: Planned) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "label": word("planned", row.name),
-        "unit": row.unit,
-        "planned": row.planned,
-        "planned_to": row.planned_to,
-        "measured": row.measured,
-        **_findings(row.findings),
-    }
+    names = "name label unit planned planned_to measured"
+    return pick(row, names, label=word("planned", row.name)) | _findings(row.findings)
 
 
 def _published_document(compared: PublishedComparison) -> dict[str, Any]:

@@ -22,12 +22,12 @@ from analysis.present.views.warnings import own_warnings, printed_flops, ranked_
 from analysis.present.words import clause, say, word
 from analysis.present.words.forms import range_of, span
 from analysis.published.match import Against
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
-from analysis.run.printed_rates import PREFIX
+from analysis.run.checks.self_checks import broken_by
+from analysis.run.rates.baseline_step_time import stalled
+from analysis.run.rates.printed_rates import PREFIX
+from analysis.run.rows.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, OF_THE_RUN, STALL
 from analysis.run.run import Run
-from analysis.run.self_checks import broken_by
-from analysis.run.stalls import stalled
-from analysis.run.useful_time import LostUpdates, count_lost_updates, skips_left_out
+from analysis.run.useful.useful_time import LostUpdates, count_lost_updates, skips_left_out
 from logparse.formats._base import TEBI
 from logparse.language import msg, tr
 
@@ -165,8 +165,8 @@ def _clock_unit(run: Run) -> float:
 def _recomputation(run: Run) -> list[str]:
     """That the log names recomputation whose share of a step is unknown, as where a size is."""
     how = run.context.get("recompute")
-    known = any(overhead.name == "recomputation" for overhead in inside_steps(run))
-    if known or how in (None, NOTHING, "none") or run.analysis.rate("steady")["hfu"] is not None:
+    is_costed = any(overhead.name == "recomputation" for overhead in inside_steps(run))
+    if is_costed or how in (None, NOTHING, "none") or run.analysis.rate("steady")["hfu"] is not None:
         return []
     return [tr("recomputation {how}, of unknown share", how=how)]
 
@@ -357,12 +357,12 @@ def _has_goodput(run: Run) -> bool:
 
 def _lost(run: Run) -> Iterator[ScreenRow]:
     if _has_goodput(run):
-        named = named_overheads(outside_steps(run))
-        if named:
-            named[0] = tr("lost: {overheads}", overheads=named[0])
+        overheads = named_overheads(outside_steps(run))
+        if overheads:
+            overheads[0] = tr("lost: {overheads}", overheads=overheads[0])
         earlier = [tr("start-up includes an earlier job")] if _follows_a_job(run) else []
         unsaved = [tr("no save in the log: its steps may be lost")] if _is_unsaved(run) else []
-        clauses = [*_starts(run), *named, *earlier, *unsaved]
+        clauses = [*_starts(run), *overheads, *earlier, *unsaved]
         yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), clauses)
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
@@ -425,14 +425,14 @@ def compared(run: Run) -> ScreenRow | None:
     if not matches:
         return None
     nearest, best = matches[0], min(matches, key=lambda match: match.share)
-    known = run.title.device is not None
-    if not known and not 1 / SAME_DEVICE <= nearest.share <= SAME_DEVICE:
+    has_device = run.title.device is not None
+    if not has_device and not 1 / SAME_DEVICE <= nearest.share <= SAME_DEVICE:
         return None
     # The best rate is of the best device: of an unknown one it says nothing.
-    of_best = [tr("{share} of the best", share=percent(best.share, 0))] if best is not nearest and known else []
+    of_best = [tr("{share} of the best", share=percent(best.share, 0))] if best is not nearest and has_device else []
     same = [tr("probably this run")] if is_equal(nearest) else []
     device = nearest.row.device
-    of_device = [tr("measured on {device}", device=device.upper())] if device and not known else []
+    of_device = [tr("measured on {device}", device=device.upper())] if device and not has_device else []
     return ScreenRow(tr("compared"), "", [_share_of(nearest), *of_device, *same, *of_best])
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.tables import UNITS
+from analysis.run.tables import UNITS
 from logparse.draft.check import FormatCheck, ReadLine, UnreadLine
 from logparse.formats._base import LogFormat
 from logparse.language import msg, some, tr

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from analysis.present.parts import Part, Sentence, Table
-from analysis.tables import UNITS
+from analysis.run.tables import UNITS
 from logparse.formats._base import LogFormat
 from logparse.language import tr
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from analysis.identify import Candidate, Identification, ImpliedPeak
-from analysis.present.findings_json import note_document
+from analysis.present.as_json import note_document
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.analyze import list_notes

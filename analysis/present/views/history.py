@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
 
+from analysis.batch.run_table import hours_by_ending
 from analysis.compare.job_name import model_and_devices
 from analysis.compare.verdict import Verdict
-from analysis.history.events import Kind
+from analysis.history.events import Event, Kind
+from analysis.history.kept_endings import read_ending
 from analysis.history.store import Swept
+from analysis.present.as_json import origin_text, plain
 from analysis.present.console import folded_to
 from analysis.present.parts import Part, Sentence, Table
-from analysis.present.views.ending import ending_hours
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.views.run_columns import ending_of
+from analysis.present.views.runs import ending_hours
 from analysis.present.words import word
+from logparse.findings import Origin
 from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
 
 # Columns of text that are folded, so that a terminal of 100 columns holds all.
 RELEASE, MODEL, DEVICES, LABELS, ENDING = 12, 10, 12, 8, 11
@@ -91,3 +96,40 @@ def _verdict(verdict: Verdict | None) -> str:
 def _text(value: Any, how: str = "") -> str:
     """A value that an old store does not have is a dash."""
     return "-" if value is None else format(value, how)
+
+
+def document(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    """The whole document, the same in every language; ``verdicts`` are by run id."""
+    rows = [row | {"verdict": verdicts.get(row["run_id"])} for row in run_documents(runs)]
+    return {"schema_version": SCHEMA_VERSION, "runs": rows, "device_hours_by_ending": hours_by_ending(runs).to_dicts()}
+
+
+def run_documents(runs: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows as JSON can hold them: clocks as text, NaN as null, pairs as objects by name."""
+    floats = [name for name, dtype in runs.schema.items() if dtype == pl.Float64]
+    finite = runs.with_columns(
+        pl.when(pl.col(floats).is_finite()).then(pl.col(floats)), pl.col(pl.Datetime).dt.to_string("iso")
+    )
+    return [{key: _value(key, value, row) for key, value in row.items()} for row in finite.to_dicts()]
+
+
+def event_documents(events: Iterable[Event]) -> list[dict[str, Any]]:
+    """The events of runs, the oldest first."""
+    return [{**plain(event), "labels": dict(event.labels)} for event in events]
+
+
+def _value(key: str, value: Any, run: Mapping[str, Any]) -> Any:
+    if key == "ending":
+        return plain(read_ending(run))
+    if key == "acceptances":
+        return plain(value or ())
+    return {pair["name"]: _pair(pair) for pair in value} if isinstance(value, list) else value
+
+
+def _pair(pair: dict[str, Any]) -> Any:
+    """The value of a pair, or its value and origin, or its origin."""
+    if "origin" not in pair:
+        return pair["value"]
+    value = {"value": pair["value"]} if "value" in pair else {}
+    origin = pair["origin"]
+    return {**value, "origin": origin_text(Origin(**origin)) if origin else None, "from": origin}

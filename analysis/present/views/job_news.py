@@ -10,8 +10,7 @@ from typing import Any
 from analysis.compare.comparability import Field
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS
-from analysis.nightly.ended_series import EndedSeries
-from analysis.nightly.gate_jobs import JobVerdict, how_much_worse
+from analysis.nightly.job_verdict import EndedSeries, JobVerdict, how_much_worse
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.nightly.run_links import run_url
 from analysis.present.numbers import percent, signed_percent

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
-from analysis.nightly.gate_jobs import NEWS, AcceptedChange, JobVerdict, verdict_of
+from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
+from analysis.nightly.job_verdict import NEWS, EndedSeries, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
+from analysis.present.as_json import pick
 from analysis.present.markdown import markdown
 from analysis.present.metric_names import titled
 from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
+from analysis.present.views.compare_json import less_documents
 from analysis.present.views.job_news import (
     failure,
     first_lines,
@@ -29,11 +33,13 @@ from analysis.present.views.job_news import (
     severity,
     url_of,
 )
+from analysis.present.views.regressions import field_documents
 from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
+from logparse.schema import SCHEMA_VERSION
 
 # What needs no sentence of its own.
 QUIET = ("as_expected", "one_night_better", "confirmed_better", "learning")
@@ -74,8 +80,8 @@ def title(jobs: Sequence[JobVerdict]) -> str:
 def news_line(jobs: Sequence[JobVerdict]) -> str:
     """How many jobs became worse tonight, are still worse, and recovered."""
     counts = Counter(job.news for job in jobs)
-    others = any(True for job in jobs for _ in other_news(job, first=False))
-    if not others and not any(counts[news] for news in NEWS):
+    has_other_news = any(True for job in jobs for _ in other_news(job, first=False))
+    if not has_other_news and not any(counts[news] for news in NEWS):
         return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
@@ -123,10 +129,10 @@ def _named_verdict(job: JobVerdict) -> str:
     if not job.verdict:
         return "-"
     verdict = word("verdicts", job.verdict)
-    found = job.decisive
-    if job.failed or found is None or found.metric == job.metrics[0].metric:
+    metric = job.decisive
+    if job.failed or metric is None or metric.metric == job.metrics[0].metric:
         return verdict
-    return tr("{verdict}: {metric}", verdict=verdict, metric=tr(found.metric.label))
+    return tr("{verdict}: {metric}", verdict=verdict, metric=tr(metric.metric.label))
 
 
 def _expected(metric: MetricNight) -> str:
@@ -323,3 +329,75 @@ def judged_jobs(
         details = markdown(compose_jobs(jobs, template, history))
     summary = markdown(compose_jobs(jobs, template, history))
     return JudgedJobs(jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of)
+
+
+# The keys of a job; all but these few are attributes of its verdict.
+JOB = """name owners baseline verdict news runs newest metrics comparable refused refusal idle_days accepted hidden
+ ended failed failed_nights missing missing_before less_work since worse_before changes left_out"""
+ACCEPTED = "metric change since reason issue until until_release text"
+METRIC = "verdict reason reason_code unit value threshold expected since p_worse p_family"
+
+
+def document(jobs: Sequence[JobVerdict]) -> dict[str, Any]:
+    """The JSON document, the same in every language."""
+    with speaking("en"):
+        documents = [_job(job) for job in jobs]
+    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "jobs": documents}
+
+
+def _job(job: JobVerdict) -> dict[str, Any]:
+    return pick(
+        job,
+        JOB,
+        runs=len(job.runs),
+        newest={key: job.newest[key] for key in ("run_id", "name", "release", "when")},
+        metrics={metric.metric.column: _metric_document(job, metric) for metric in job.metrics},
+        comparable=not job.refused,
+        refused=field_documents(job.refused),
+        refusal=refusal(job) if job.refused or job.is_idle else None,
+        accepted=[
+            pick(
+                one.acceptance,
+                ACCEPTED,
+                metric=one.metric.column,
+                change=one.change,
+                since=one.acceptance.run_id,
+                text=accepted_change(one),
+            )
+            for one in job.accepted
+        ],
+        hidden=[
+            pick(one, "metric change run_id excluded accepted", metric=one.metric.column, excluded=one.reason)
+            for one in job.hidden
+        ],
+        ended=_ended(job.ended) if job.ended else None,
+        less_work=less_documents(job.less_work),
+        since=job.began,
+    )
+
+
+def _ended(ended: EndedSeries) -> dict[str, Any]:
+    """An open regression of a series that ended."""
+    return pick(
+        ended,
+        "name since last_run when metrics changed",
+        name=ended.job.name,
+        since=ended.job.began,
+        last_run=ended.job.newest["run_id"],
+        metrics={m.metric.column: m.night.change if m.night else None for m in ended.job.metrics if m.is_open},
+        changed=field_documents(ended.fields),
+    )
+
+
+def _metric_document(job: JobVerdict, metric: MetricNight) -> dict[str, Any]:
+    return pick(
+        metric,
+        METRIC,
+        reason=sentence(job, metric),
+        reason_code=metric.reason,
+        unit=metric.metric.unit,
+        threshold=metric.least,
+        expected=metric.night,
+        since=metric.began,
+        p_worse=metric.p,
+    )

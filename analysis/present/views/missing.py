@@ -10,16 +10,15 @@ from typing import Any
 
 from analysis.flops import real_model_formula
 from analysis.hardware.devices import BY_HAND, is_cpu
-from analysis.model.catalogue import catalogued, named_in
-from analysis.model.same import models_of
+from analysis.model.catalogue import catalogued, models_of, named_in
 from analysis.model.shape import ModelShape
 from analysis.present.views.printed_rates import PRINTED_RATES, TFLOPS, TOKENS
 from analysis.present.views.throughput import throughput_of_all
 from analysis.present.words import word
+from analysis.run.checks.self_checks import RATES, is_withheld
+from analysis.run.load import contradicted
 from analysis.run.notes import FAST_FOR_CPU
-from analysis.run.other_model import contradicted
 from analysis.run.run import Run
-from analysis.run.self_checks import RATES, is_withheld
 from logparse.findings import Note
 from logparse.language import msg, tr
 from logparse.schema import QUANTITY, flag_of
@@ -108,10 +107,10 @@ def _with_flags(run: Run, figures: Sequence[str]) -> list[str]:
         return _passing(run, figures, flags)
     # Of all figures HFU alone needs it.
     flag = f"{RECOMPUTE} {ITS_VALUES}" if len(flags) <= FEW_FLAGS else RECOMPUTE
-    others = [figure for figure in figures if figure != tr("HFU")]
-    if not others:
+    without_hfu = [figure for figure in figures if figure != tr("HFU")]
+    if not without_hfu:
         return _passing(run, figures, [*flags[:-1], flag])
-    *clauses, last = _passing(run, others, [other for other in flags if other != RECOMPUTE])
+    *clauses, last = _passing(run, without_hfu, [other for other in flags if other != RECOMPUTE])
     if len(clauses) > FEW_FLAGS:
         # The flags of MFU are enough to look up; the row of HFU then asks for its own.
         return [*clauses, last]
@@ -139,8 +138,10 @@ def _passing(run: Run, figures: Sequence[str], flags: Sequence[str]) -> list[str
 
 def _settings(run: Run) -> list[str]:
     """The settings that are all that is unknown of a model whose sizes are known; empty where more is, or too many."""
-    found = _unknown_names(run)
-    return found if _has_sizes(run) and len(found) <= MOST_FLAGS and all(name in SETTINGS for name in found) else []
+    unknown = _unknown_names(run)
+    return (
+        unknown if _has_sizes(run) and len(unknown) <= MOST_FLAGS and all(name in SETTINGS for name in unknown) else []
+    )
 
 
 def _data_without_tokens(run: Run) -> str | None:
@@ -162,8 +163,10 @@ def _of_samples(run: Run) -> list[str]:
 
 def _known_rate(run: Run) -> Mapping[str, Any]:
     """The rate of all steps; where none counts, the steady one."""
-    known = (rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None)
-    return next(known, run.analysis.rate("all_steps"))
+    timed_rates = (
+        rate for name in ("all_steps", "steady") if (rate := run.analysis.rate(name))["step_time_ms"] is not None
+    )
+    return next(timed_rates, run.analysis.rate("all_steps"))
 
 
 def _figures(run: Run) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.nightly.gate_jobs import JobVerdict, verdict_of
+from analysis.nightly.job_verdict import JobVerdict, verdict_of
 from analysis.present.views.compare import describe_change
 from analysis.present.views.job_news import MOST_CHANGES, cause_text, first_bad, new_text, other_news, url_of
 from analysis.present.views.jobs import news_line, title

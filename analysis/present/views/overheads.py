@@ -10,9 +10,9 @@ from analysis.present.numbers import percent, three
 from analysis.present.parts import Cell, Sentence, Table
 from analysis.present.words import say, word
 from analysis.present.words.forms import span
-from analysis.run.overheads import PUBLISHED, Overhead
 from analysis.run.run import Run
-from analysis.run.time_breakdown import USEFUL
+from analysis.run.useful.overheads import PUBLISHED, Overhead
+from analysis.run.useful.time_breakdown import USEFUL
 from logparse.language import tr
 
 # On the first screen: overheads of at least this share, and so many of them.

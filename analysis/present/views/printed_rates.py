@@ -5,7 +5,7 @@ import math
 import polars as pl
 
 from analysis.present.numbers import three
-from analysis.run.printed_rates import PREFIX, WHOLE, LoggedRate
+from analysis.run.rates.printed_rates import PREFIX, WHOLE, LoggedRate
 from analysis.run.run import Run
 from logparse.context.step_times import resolution
 from logparse.language import msg

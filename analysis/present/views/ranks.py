@@ -10,7 +10,7 @@ import polars as pl
 from analysis.metrics import HEADLINE
 from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.run.rank_comparison import rank_names
+from analysis.run.ranks.rank_comparison import rank_names
 from logparse.language import tr
 
 # Ranks that are shown.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from analysis.batch.record_runs import Recorded
-from analysis.present.views.ending import ending_document, headline
+from analysis.present.as_json import plain
+from analysis.present.views.ending import headline
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
 
@@ -35,5 +35,4 @@ def _kept(one: Recorded) -> str:
 
 def document(recorded: Sequence[Recorded]) -> dict[str, Any]:
     """The whole document; it holds no sentence."""
-    runs = [asdict(one) | {"ending": ending_document(one.ending)} for one in recorded]
-    return {"schema_version": SCHEMA_VERSION, "runs": runs}
+    return {"schema_version": SCHEMA_VERSION, "runs": plain(recorded)}

@@ -55,11 +55,13 @@ def _run(name: str, run: Mapping[str, Any], template: str | None) -> Sentence:
 
 
 def _acceptance(one: Regression) -> str:
-    known = one.acceptance
-    assert known is not None
-    limits = [tr("until {limit}", limit=limit) for limit in (known.until, known.until_release) if limit is not None]
-    reason = tr(", ").join(text for text in (known.reason, known.issue) if text)
-    fields = {"until": tr(", ").join(limits) or tr("permanently"), "user": known.user or "-", "reason": reason}
+    acceptance = one.acceptance
+    assert acceptance is not None
+    limits = [
+        tr("until {limit}", limit=limit) for limit in (acceptance.until, acceptance.until_release) if limit is not None
+    ]
+    reason = tr(", ").join(text for text in (acceptance.reason, acceptance.issue) if text)
+    fields = {"until": tr(", ").join(limits) or tr("permanently"), "user": acceptance.user or "-", "reason": reason}
     if one.state == "accepted":
         return tr("accepted {until} by {user}: {reason}", **fields)
     return tr("was accepted {until} by {user}: {reason}", **fields)
@@ -71,7 +73,7 @@ def document(found: Sequence[Regression], template: str | None) -> dict[str, Any
 
 
 def _document(one: Regression, template: str | None) -> dict[str, Any]:
-    known = one.acceptance
+    acceptance = one.acceptance
     return {
         "job": one.job,
         "owners": list(one.owners),
@@ -85,11 +87,11 @@ def _document(one: Regression, template: str | None) -> dict[str, Any]:
         }
         if one.ended
         else None,
-        "reason": known.reason if known else None,
-        "issue": known.issue if known else None,
-        "until": known.until.isoformat() if known and known.until else None,
-        "until_release": known.until_release if known else None,
-        "user": known.user if known else None,
+        "reason": acceptance.reason if acceptance else None,
+        "issue": acceptance.issue if acceptance else None,
+        "until": acceptance.until.isoformat() if acceptance and acceptance.until else None,
+        "until_release": acceptance.until_release if acceptance else None,
+        "user": acceptance.user if acceptance else None,
     }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from analysis.present.findings_json import note_document
+from analysis.present.as_json import note_document, pick
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.words import sentences_of, word
+from analysis.run.checks.target_verdicts import Judgement, judge
 from analysis.run.run import Run
-from analysis.run.target_verdicts import Judgement, judge
 from logparse.language import speaking, tr
 
 if TYPE_CHECKING:
@@ -72,16 +72,16 @@ def requirement_documents(run: Run) -> list[dict[str, Any]]:
 
 def _document(judgement: Judgement) -> dict[str, Any]:
     asked = judgement.requirement
-    return {
-        "require": asked.text,
-        "figure": asked.figure.name,
-        "comparison": asked.comparison,
-        "limit": asked.limit,
-        "value": judgement.value,
-        "outcome": judgement.outcome,
-        "sentence": sentence(judgement),
-        "findings": [note_document(note) for note in judgement.findings],
-    }
+    return pick(
+        judgement,
+        "require figure comparison limit value outcome sentence findings",
+        require=asked.text,
+        figure=asked.figure.name,
+        comparison=asked.comparison,
+        limit=asked.limit,
+        sentence=sentence(judgement),
+        findings=[note_document(note) for note in judgement.findings],
+    )
 
 
 def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:

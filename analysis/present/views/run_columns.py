@@ -78,8 +78,8 @@ def _steps(row: Row) -> str:
 
 def ending_of(row: Row) -> str:
     """How a run ended, and what failed."""
-    known = row["ending_state"] not in (None, "unknown")
-    return ending_word(row["ending_state"], row["ending_family"]) if known else UNKNOWN
+    has_ended = row["ending_state"] not in (None, "unknown")
+    return ending_word(row["ending_state"], row["ending_family"]) if has_ended else UNKNOWN
 
 
 def _warnings(row: Row) -> str:
@@ -116,9 +116,9 @@ def shared_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> tuple[list[S
     """A sentence with the values that all ``runs`` share, and the other columns; those without a value are left out."""
     rows = runs.to_dicts()
     texts = {column: {column.text(row) for row in rows} for column in columns}
-    known = [column for column in columns if texts[column] - {UNKNOWN, ""}]
+    filled = [column for column in columns if texts[column] - {UNKNOWN, ""}]
     shared = {
-        column: column.shared(rows[0]) for column in known if column.shared and len(rows) > 1 == len(texts[column])
+        column: column.shared(rows[0]) for column in filled if column.shared and len(rows) > 1 == len(texts[column])
     }
     sentences = [Sentence(tr("all runs: {words}", words=tr(", ").join(shared.values())))] if shared else []
-    return sentences, [column for column in known if column not in shared]
+    return sentences, [column for column in filled if column not in shared]

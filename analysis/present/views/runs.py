@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from analysis.batch.peers import describe_outliers
-from analysis.batch.run_table import lost_by_cause
+from analysis.batch.run_table import hours_by_ending, lost_by_cause
 from analysis.metrics import BY_COLUMN
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.ending import ending_hours
+from analysis.present.views.ending import ending_word
 from analysis.present.views.run_columns import ENDING, SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
 from logparse.failures.ending import FAILED
@@ -81,11 +81,11 @@ def _of_columns(runs: pl.DataFrame, columns: Sequence[Shown]) -> Table:
 
 def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = None) -> Iterator[Sentence]:
     """Device-hours of all ``runs``, and those that were lost, by cause."""
-    known = runs.drop_nulls("device_hours")
-    if known.is_empty():
+    with_hours = runs.drop_nulls("device_hours")
+    if with_hours.is_empty():
         return
-    spent, lost = (f"{known[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
-    lost_hours = lost_by_cause(known, overheads).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
+    spent, lost = (f"{with_hours[name].sum():,.1f}" for name in ("device_hours", "lost_device_hours"))
+    lost_hours = lost_by_cause(with_hours, overheads).filter(pl.col("device_hours") >= LEAST_HOURS).head(FEW)
     causes = tr(", ").join(
         f"{word('overheads', cause)} {hours:,.1f}"
         for cause, hours in lost_hours.select("cause", "device_hours").iter_rows()
@@ -95,7 +95,7 @@ def totals(runs: pl.DataFrame, overheads: pl.DataFrame, price: float | None = No
     else:
         yield Sentence(tr("{spent} device-hours, {lost} of them lost: {causes}", spent=spent, lost=lost, causes=causes))
     if price is not None:
-        cost, gone = (f"{float(known[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
+        cost, gone = (f"{float(with_hours[name].sum()) * price:,.2f}" for name in ("device_hours", "lost_device_hours"))
         yield Sentence(tr("cost {cost}, of which {lost} for lost time", cost=cost, lost=gone))
 
 
@@ -113,9 +113,9 @@ def _worst(runs: pl.DataFrame) -> Iterator[Sentence]:
 def lowest(runs: pl.DataFrame) -> Iterator[tuple[Any, float, str]]:
     """The metric, the least value and its run, of MFU and of goodput, as far as they are known and can be."""
     for metric in (BY_COLUMN["mfu"], BY_COLUMN["goodput"]):
-        known = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
-        if len(known):
-            yield metric, known[metric.column][0], known["run"][0]
+        possible = runs.filter(pl.col(metric.column) <= (metric.most or 1)).sort(metric.column, maintain_order=True)
+        if len(possible):
+            yield metric, possible[metric.column][0], possible["run"][0]
 
 
 def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
@@ -125,3 +125,24 @@ def _marks(runs: pl.DataFrame) -> Iterator[Sentence]:
         yield Sentence(tr("impossible values (!): {names}", names=some(cannot.to_list())), "warning")
     if runs["warnings"].sum():
         yield Sentence(tr("`analyze -v` shows the warnings (!)"), "info")
+
+
+def ending_hours(runs: pl.DataFrame) -> list[Sentence]:
+    """Device-hours of many ``runs`` by the family of their ending, in one line; nothing if none failed."""
+    groups = hours_by_ending(runs)
+    if not set(groups["state"]) & FAILED:
+        return []
+    texts = [_hours(row) for row in groups.iter_rows(named=True)]
+    text = tr("device-hours by ending (runs): {hours}", hours=tr(", ").join(texts))
+    if without := groups["runs_without_device_hours"].sum():
+        text = tr("{text}; devices or time unknown: {n}", text=text, n=without)
+    return [Sentence(text)]
+
+
+def _hours(group: Mapping[str, Any]) -> str:
+    """Device-hours and number of runs of one kind of ending."""
+    has_hours = group["runs"] > group["runs_without_device_hours"]
+    hours = f"{group['device_hours']:,.1f}" if has_hours else "-"
+    state, family = group["state"], group["family"]
+    ending = word("failure_names", family) if state == "failed" else ending_word(state, family)
+    return tr("{ending} {hours} ({n})", ending=ending, hours=hours, n=f"{group['runs']:,}")

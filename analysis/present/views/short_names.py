@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.compare.job_name import job_name
-from analysis.nightly.gate_jobs import JobVerdict
+from analysis.nightly.job_verdict import JobVerdict
 
 CLAUSES = ", "
 

@@ -12,10 +12,10 @@ from analysis.present.parts import ScreenRow
 from analysis.present.views.printed_rates import PRINTED_RATES, TOKENS, printed_text
 from analysis.present.views.title import of_tokens
 from analysis.present.words.forms import big
-from analysis.run.exclusion_reasons import STALL
-from analysis.run.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
+from analysis.run.checks.self_checks import RATES, is_withheld
+from analysis.run.rates.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
+from analysis.run.rows.exclusion_reasons import STALL
 from analysis.run.run import Run
-from analysis.run.self_checks import RATES, is_withheld
 from logparse.language import msg, tr
 
 # A printed rate that differs by less than this is the computed one.

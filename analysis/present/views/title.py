@@ -10,8 +10,8 @@ from analysis.present.parts import RunTitle
 from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, minute, span
+from analysis.run.checks.self_checks import GOODPUT, is_withheld
 from analysis.run.run import FEWEST_STEPS, SHORTEST_SECONDS, Run
-from analysis.run.self_checks import GOODPUT, is_withheld
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
 from logparse.language import msg, tr

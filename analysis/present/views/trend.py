@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from types import MappingProxyType
+from typing import Any
 
+import polars as pl
+
+from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.metrics import Metric
 from analysis.nightly.trend import ChangePoint, Trend
+from analysis.present.as_json import pick
 from analysis.present.metric_names import titled
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.compare import named_changes
+from analysis.present.views.history import run_documents
 from analysis.present.views.remarks import remark_sentences
 from logparse.findings import Note, info
 from logparse.language import tr
+from logparse.schema import SCHEMA_VERSION
 
 # Series without a change that are shown: a history may hold hundreds of jobs that ran once.
 MOST_SERIES = 5
@@ -125,3 +133,25 @@ def _sentence(change: ChangePoint, form: Metric) -> str:
     )
     names = named_changes(change.changes)
     return tr("{text}; changed: {names}", text=text, names=names) if names else text
+
+
+def document(trends: Sequence[Trend], runs: pl.DataFrame | None = None) -> dict[str, Any]:
+    """The JSON document; it holds no sentence. ``runs`` are those of the trends, with their annotations."""
+    rows = [] if runs is None else run_documents(runs.select("run_id", *ANNOTATION_COLUMNS))
+    annotations = {run["run_id"]: run for run in rows}
+    return {"schema_version": SCHEMA_VERSION, "series": [_trend(trend, annotations) for trend in trends]}
+
+
+def _trend(trend: Trend, annotations: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    runs = trend.runs.with_columns(pl.col("when").dt.to_string("iso"))
+    return pick(
+        trend,
+        "name metric unknown_fields unit runs off newest_off drift groups changes",
+        metric=trend.metric.column,
+        unknown_fields=trend.unknown,
+        unit=trend.metric.unit,
+        runs=[run | annotations.get(run["run_id"], {}) for run in runs.to_dicts()],
+        off=[trend.runs["run_id"][place] for place in trend.off],
+        groups=trend.groups.to_dicts(),
+        changes=[{**asdict(change), "change": change.change} for change in trend.changes],
+    )

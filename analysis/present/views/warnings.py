@@ -11,8 +11,8 @@ from analysis.present.parts import Sentence
 from analysis.present.places import places_of
 from analysis.present.views.printed_rates import TFLOPS, TOKENS
 from analysis.present.words import clause, say, short_cause
+from analysis.run.checks.self_checks import broken_by
 from analysis.run.run import Run
-from analysis.run.self_checks import broken_by
 from logparse.findings import Note
 from logparse.language import msg, tr
 
@@ -104,9 +104,9 @@ def warning_sentences(run: Run) -> list[Sentence]:
 
 def sentences_by_row(run: Run) -> tuple[list[Sentence], list[Sentence]]:
     """As ``warning_sentences``: those that the first screen counts, and those of which another row speaks."""
-    own = own_notes(run)
-    others = [note for note in ranked_warnings(run) if note not in own]
-    return [_sentence(note, run) for note in own], [_sentence(note, run) for note in others]
+    notes_of_run = own_notes(run)
+    others = [note for note in ranked_warnings(run) if note not in notes_of_run]
+    return [_sentence(note, run) for note in notes_of_run], [_sentence(note, run) for note in others]
 
 
 def _sentence(note: Note, run: Run) -> Sentence:
@@ -225,8 +225,8 @@ def _is_shown(run: Run, *figures: str) -> bool:
 
 def own_notes(run: Run) -> list[Note]:
     """The warnings of which no other row of the first screen speaks, ranked."""
-    named = NAMED_ELSEWHERE | broken_by(run.checks)
-    ranked = (note for note in ranked_warnings(run) if note.code not in named)
+    shown_elsewhere = NAMED_ELSEWHERE | broken_by(run.checks)
+    ranked = (note for note in ranked_warnings(run) if note.code not in shown_elsewhere)
     unseen = (_of_no_rate, _of_no_peak, _of_no_flops, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
     return [note for note in ranked if not any(is_of(note, run) for is_of in unseen)]
 

@@ -16,10 +16,10 @@ from analysis.batch.run_table import (
     overheads_table,
     runs_table,
 )
-from analysis.conditions import Condition
 from analysis.metrics import METRICS, RATED
 from analysis.model.catalogue import find_model
-from analysis.run.overheads import Overhead
+from analysis.run.checks.limits import Condition
+from analysis.run.useful.overheads import Overhead
 from logparse.context.run_context import Fact, RunContext
 from logparse.errors import UsageError
 from logparse.findings import Origin

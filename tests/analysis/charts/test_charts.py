@@ -31,10 +31,10 @@ from analysis.charts.along import ALONG
 from analysis.charts.histogram import histogram
 from analysis.charts.ranks import COLUMNS, ROWS
 from analysis.metrics import DRAWN, Metric
-from analysis.run.exclusion_reasons import COPY
-from analysis.run.rank_comparison import compare_ranks
-from analysis.run.time_breakdown import USEFUL
-from analysis.tables import STEP_COLUMNS, TIME_BREAKDOWN_COLUMNS
+from analysis.run.ranks.rank_comparison import compare_ranks
+from analysis.run.rows.exclusion_reasons import COPY
+from analysis.run.tables import STEP_COLUMNS, TIME_BREAKDOWN_COLUMNS
+from analysis.run.useful.time_breakdown import USEFUL
 from logparse.schema import conform
 
 REASON = "warm-up"

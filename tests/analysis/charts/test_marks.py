@@ -5,7 +5,7 @@ from helpers import ROOT
 from test_charts import steps
 
 from analysis.charts.marks import EVALUATION, MOST_MARKS, RESTART, SAVE, mark_rows, start_rows
-from analysis.run.interruptions import NO_PAUSES, Pauses
+from analysis.run.clock.interruptions import NO_PAUSES, Pauses
 
 LLAMA = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.commands._command_line import command_as_given
+from analysis.commands.analyze import command_as_given
 
 
 @pytest.mark.parametrize(

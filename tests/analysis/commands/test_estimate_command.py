@@ -5,10 +5,10 @@ import json
 import pytest
 from helpers import ROOT, SETTINGS, megatron_log, run_logparse
 
-from analysis.charts.memory import memory_chart, memory_rows
+from analysis.charts.device_memory import memory_chart, memory_rows
 from analysis.estimate.assumptions import ASSUMED as ASSUMED_OF_RUNS
+from analysis.estimate.device_layout import Layout, Training
 from analysis.estimate.job_inputs import ASSUMED
-from analysis.estimate.layout import Layout, Training
 from analysis.estimate.layout_search import Search
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import count_parameters

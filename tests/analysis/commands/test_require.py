@@ -8,8 +8,8 @@ from helpers import SETTINGS, arguments_dump, megatron_line, megatron_log, run_l
 
 import logparse
 from analysis.metrics import BY_COLUMN
-from analysis.run.target_verdicts import exit_code, judge
-from analysis.run.targets import figures, parse_requirement
+from analysis.run.checks.target_verdicts import exit_code, judge
+from analysis.run.checks.targets import figures, parse_requirement
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from s3 import keys, put, s3
 
 from analysis.batch.shards import Account, Failure, Shard, Whole, account_from, parse_shard
-from analysis.own_files import LIST
+from analysis.files.own_files import LIST
 from logparse.errors import InputError, UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

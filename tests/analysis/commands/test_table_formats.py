@@ -8,7 +8,7 @@ import pytest
 from helpers import megatron_line, megatron_log, run_logparse
 from polars.testing import assert_frame_equal
 
-from analysis.outputs import TABLE_FORMATS
+from analysis.files.outputs import TABLE_FORMATS
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 

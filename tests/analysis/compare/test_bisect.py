@@ -19,8 +19,7 @@ from analysis.history.store import History
 from analysis.metrics import JUDGED
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
-from analysis.present.views.bisect import compose_plan
-from analysis.present.views.bisect_json import document
+from analysis.present.views.bisect import compose_plan, document
 from analysis.stats.prediction import expect
 from logparse.errors import UsageError
 

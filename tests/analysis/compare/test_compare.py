@@ -12,7 +12,7 @@ from releases import fill, record, write_run
 from analysis.compare.comparability import FIELDS, check_fields, list_changes
 from analysis.compare.comparison import Side, agree_on_losses, compare
 from analysis.compare.verdict import DEFAULT_METRIC
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import split_series
 from analysis.present.parts import Sentence

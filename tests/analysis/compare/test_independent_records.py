@@ -12,7 +12,7 @@ from analysis.compare.comparability import REQUIRED
 from analysis.compare.comparison import Side, compare
 from analysis.compare.independent_records import LeftOut, find_jobs, sample_of
 from analysis.compare.verdict import DEFAULT_METRIC
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import split_series, unknown_fields
 from logparse.errors import UsageError

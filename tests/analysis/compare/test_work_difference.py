@@ -11,7 +11,7 @@ from analysis.compare.comparison import Side, compare
 from analysis.compare.final_loss import final_losses
 from analysis.compare.verdict import judge
 from analysis.compare.work_difference import COUNTED, Less, compared_work, explain, find_less, learns_less, work_of
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.metrics import FINAL_LOSS, JUDGED
 from analysis.present.markdown import markdown
 from analysis.present.views.compare import compose_answer

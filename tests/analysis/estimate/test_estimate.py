@@ -9,8 +9,8 @@ import pytest
 from helpers import ROOT, run_logparse
 
 from analysis.estimate.activations import layer_kept, rule_figures
+from analysis.estimate.device_layout import Layout, Training, check_layout, check_model, layers_of_stages, layout_notes
 from analysis.estimate.job import Job, estimate
-from analysis.estimate.layout import Layout, Training, check_layout, check_model, layers_of_stages, layout_notes
 from analysis.estimate.layout_search import Fixed, Search, all_fits, smallest_fit
 from analysis.estimate.parameter_figures import exact_figures, parameter_figures, stage_parameters
 from analysis.estimate.stages import estimate_stages, in_flight, rule_of_thumb_stages
@@ -18,8 +18,7 @@ from analysis.estimate.state import MEGATRON, MIXED, replica_figure, state_figur
 from analysis.estimate.step import bubble_share, link_seconds, network_seconds, share_of_step, traffic_bytes
 from analysis.estimate.work import Work, devices_for, total_flops, training_time
 from analysis.flops import find_formula
-from analysis.hardware.devices import find_device
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import find_device, resolve_peak
 from analysis.model.catalogue import all_models, find_model
 from analysis.model.parameters import Details, count_parameters
 from analysis.model.shape import ModelShape

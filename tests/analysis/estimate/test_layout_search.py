@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.estimate.device_layout import Layout, Training
 from analysis.estimate.job import Job, estimate
-from analysis.estimate.layout import Layout, Training
 from analysis.estimate.layout_search import Fixed, Search, all_fits, smallest_fit
 from analysis.flops import find_formula
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import resolve_peak
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import count_parameters
 from logparse.findings import warning

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shapes import LLAMA2_7B, LLAMA2_70B, MIXTRAL
 
 from analysis.flops import Ignorable, Recompute, all_formulas, default_formula, find_formula, real_model_formula
-from analysis.flops._base import sizes
+from analysis.flops._formula import sizes
 from analysis.flops.printed import PRINTED_FORMULAS
 from analysis.model.shape import ModelShape
 from logparse.errors import UsageError

@@ -23,7 +23,7 @@ from logparse.language import use_language
 LOG = ROOT / "fixtures/megatron/core-v0.12-llama2-7b/run.log"
 NEW_FORMULA = """
 from analysis.flops import six_n
-from analysis.flops._base import Formula
+from analysis.flops._formula import Formula
 from analysis.model.parameters import count_parameters
 
 

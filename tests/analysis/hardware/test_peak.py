@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import resolve_peak
 from analysis.present.words import say
 from logparse.errors import UsageError
 

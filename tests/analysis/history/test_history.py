@@ -17,7 +17,7 @@ from releases import fill, record, write_run
 from analysis.history.folder import DEAD_SECONDS, UNFINISHED, Folder
 from analysis.history.migrations import migrate_runs
 from analysis.history.record_run import Marks, parse_pairs, record_logs
-from analysis.history.records import IDENTITY, RUN_COLUMNS, STORE_VERSION, content_hash, row_hash
+from analysis.history.run_records import IDENTITY, RUN_COLUMNS, STORE_VERSION, content_hash, row_hash
 from analysis.history.selection import select_runs
 from analysis.history.selector import parse_selector
 from analysis.history.storage import open_storage

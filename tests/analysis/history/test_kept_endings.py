@@ -7,7 +7,7 @@ import pytest
 from releases import record, write_run
 
 from analysis.history.kept_endings import keep_ending, read_ending
-from analysis.history.records import RUN_COLUMNS, conform_runs
+from analysis.history.run_records import RUN_COLUMNS, conform_runs
 from analysis.present.views.ending import headline
 from logparse.failures.ending import Attempt, Ending
 from logparse.failures.evidence import FailureLine

@@ -15,11 +15,11 @@ from helpers import ROOT, run_logparse
 
 from analysis.history.folder import Folder
 from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
-from analysis.history.records import RUN_COLUMNS, STORE_VERSION
+from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION
 from analysis.history.store import History
 from analysis.history.summary_files import parquet_of
-from analysis.run import exclusion_reasons as reasons
-from analysis.tables import STEP_COLUMNS
+from analysis.run.rows import exclusion_reasons as reasons
+from analysis.run.tables import STEP_COLUMNS
 from logparse.errors import InputError
 from logparse.findings import Origin
 from logparse.schema import Column

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.history.selection import select_runs
 from analysis.history.selector import Selector, is_equality, is_selector, parse_selector
 from logparse.errors import UsageError

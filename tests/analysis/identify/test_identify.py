@@ -18,7 +18,7 @@ from analysis.identify import identify_formula, implied_peak
 from analysis.model.shape import ModelShape
 from analysis.present.views.formulas import peak_text
 from analysis.present.words import sentences_of
-from analysis.tables import STEP_COLUMNS
+from analysis.run.tables import STEP_COLUMNS
 from logparse.schema import conform
 
 MIXTRAL = replace(shapes.MIXTRAL, moe_ffn_hidden_size=14336)

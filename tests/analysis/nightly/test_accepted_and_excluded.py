@@ -7,13 +7,12 @@ import pytest
 from test_gate_jobs import BEGIN, judge, rows
 
 from analysis.history.events import Acceptance
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.nightly.exports import junit
 from analysis.nightly.policy import read_policy
 from analysis.present.markdown import markdown
 from analysis.present.parts import Table
-from analysis.present.views.jobs import compose_jobs, judged_jobs
-from analysis.present.views.jobs_json import document
+from analysis.present.views.jobs import compose_jobs, document, judged_jobs
 from logparse.errors import UsageError
 
 

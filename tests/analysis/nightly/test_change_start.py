@@ -5,8 +5,7 @@ from test_gate_jobs import judge, reasons, rows
 
 from analysis.nightly.change_start import AROUND, place_start
 from analysis.present.markdown import markdown
-from analysis.present.views.jobs import compose_jobs
-from analysis.present.views.jobs_json import document
+from analysis.present.views.jobs import compose_jobs, document
 
 
 def upgraded(made, night, name="cann"):

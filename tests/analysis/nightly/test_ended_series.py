@@ -6,12 +6,11 @@ import pytest
 from test_gate_jobs import BEGIN, judge, rows
 
 from analysis.history.events import Acceptance
-from analysis.nightly.gate_jobs import WEEK
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
+from analysis.nightly.job_verdict import WEEK
 from analysis.nightly.regressions import find_regressions
 from analysis.present.markdown import markdown
-from analysis.present.views.jobs import compose_jobs
-from analysis.present.views.jobs_json import document
+from analysis.present.views.jobs import compose_jobs, document
 from analysis.present.views.news import has_news, news_document
 from analysis.present.views.regressions import compose_regressions
 from analysis.present.views.regressions import document as regressions_document

@@ -14,15 +14,16 @@ from releases import as_steps, record, write_run
 
 from analysis.history.events import Acceptance
 from analysis.history.folder import Folder
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.history.store import History
 from analysis.nightly.exports import junit
-from analysis.nightly.gate_jobs import HistoryOfJobs, judge_jobs
+from analysis.nightly.gate_jobs import judge_jobs
+from analysis.nightly.job_facts import HistoryOfJobs
 from analysis.nightly.policy import read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.markdown import markdown
 from analysis.present.views.jobs import compose_jobs, judged_jobs, refusal
-from analysis.present.views.jobs_json import document as jobs_document
+from analysis.present.views.jobs import document as jobs_document
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

@@ -6,10 +6,9 @@ import pytest
 from releases import record, write_run
 from test_gate_jobs import judge, reasons, rows
 
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.metrics import JUDGED
-from analysis.nightly.longest_stall import repeated_by_chance, without_longest_stall
-from analysis.nightly.metric_verdict import watch_metric
+from analysis.nightly.metric_verdict import repeated_by_chance, watch_metric, without_longest_stall
 from analysis.nightly.policy import JobRule
 
 STALLED = "with_stalls_step_time_ms"

@@ -14,13 +14,12 @@ from analysis.compare.comparability import REQUIRED
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.folder import Folder
-from analysis.history.records import run_frame
+from analysis.history.run_records import run_frame
 from analysis.history.store import History
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow, follow_all, split_series
 from analysis.present.parts import Sentence, Table
-from analysis.present.views.trend import compose_trend, left_out, shown
-from analysis.present.views.trend_json import document
+from analysis.present.views.trend import compose_trend, document, left_out, shown
 from logparse.errors import UsageError
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

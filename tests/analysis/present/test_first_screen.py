@@ -15,7 +15,7 @@ from analysis.present.terminal import print_parts
 from analysis.present.views.ending import LONGEST
 from analysis.present.views.first_screen import first_screen, quiet_line, remaining, time_left
 from analysis.present.views.title import extent, who
-from analysis.run.self_checks import broken_by
+from analysis.run.checks.self_checks import broken_by
 from logparse import analyze
 from logparse.language import LANGUAGES, speaking, tr
 

@@ -11,10 +11,10 @@ from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
 from analysis.present.numbers import three
 from analysis.present.views.expectations import plan_sentences
 from analysis.present.views.first_screen import compared
+from analysis.published.baselines import published
 from analysis.published.match import Against
-from analysis.published.rows import published
-from analysis.run.memory_comparison import Planned
-from analysis.run.plan_comparison import Plan
+from analysis.run.checks.expectations import Plan
+from analysis.run.checks.memory_comparison import Planned
 from logparse.findings import info
 
 PPO = "step:{step} - actor/pg_loss:0.010 - timing/gen:48.9 - timing/ref:12.1 - timing/update_actor:37.5\n"

@@ -15,7 +15,7 @@ from analysis.present.views.baselines import baselines_parts
 from analysis.present.views.compare import _p
 from analysis.present.views.hardware import device_parts, hardware_document, hardware_parts
 from analysis.present.views.models import model_parts, models_document, models_parts
-from analysis.published.rows import published
+from analysis.published.baselines import published
 from logparse.language import LANGUAGES, speaking
 
 

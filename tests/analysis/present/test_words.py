@@ -12,7 +12,7 @@ from helpers import ROOT
 
 from analysis.present.words import JOINED, describe_origin, evidence_text, fill, say, word, words
 from analysis.present.words.forms import FORMS
-from analysis.run import exclusion_reasons as reasons
+from analysis.run.rows import exclusion_reasons as reasons
 from logparse.context.dialects import Framework
 from logparse.context.printed_sizes import BATCH_OF_CONSUMED, BATCH_OF_RATE, BATCH_OF_RUN, CODES, LENGTH_OF_CONSUMED
 from logparse.context.relations import DERIVATIONS

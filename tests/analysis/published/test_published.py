@@ -7,19 +7,19 @@ import pytest
 from helpers import ROOT, run_logparse
 
 from analysis.flops.printed import PRINTED_FORMULAS
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import resolve_peak
 from analysis.model.catalogue import all_models, find_model
 from analysis.model.shape import ModelShape
 from analysis.present.views.expectations import published_sentences
 from analysis.present.words import sentences_of
-from analysis.published.match import Achieved, compare_run
-from analysis.published.rows import (
+from analysis.published.baselines import (
     check_row,
     contradicts_itself,
     find_baseline,
     published,
     read_baselines,
 )
+from analysis.published.match import Achieved, compare_run
 from logparse.errors import InputError, UsageError
 
 GOLDEN = """

@@ -15,9 +15,9 @@ from analysis.charts.comparison import MOST_DRAWN, overlay_runs
 from analysis.charts.trend import trend_chart
 from analysis.compare.comparison import Side, compare
 from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.files.own_files import LIST, list_of
 from analysis.metrics import FINAL_LOSS, JUDGED
 from analysis.nightly.trend import follow
-from analysis.own_files import LIST, list_of
 from analysis.present.views.compare import compose_drawn
 from analysis.report import Text, render_document
 from analysis.report.comparison_page import comparison_page

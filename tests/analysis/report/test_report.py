@@ -15,7 +15,7 @@ from helpers import ROOT, megatron_line, megatron_log
 from analysis.charts import Rows, axes_of, chart_rows, same_curves, series_charts
 from analysis.charts.look import PARTS
 from analysis.flops import all_formulas, find_formula
-from analysis.flops._base import FORWARD_SHARE
+from analysis.flops._formula import FORWARD_SHARE
 from analysis.present.parts import Sentence
 from analysis.present.views.first_screen import rows
 from analysis.present.views.overheads import overheads_tables
@@ -29,19 +29,18 @@ from analysis.report import render_page
 from analysis.report.against import against_tables
 from analysis.report.answer import cards, gauge, rate_of
 from analysis.report.layers import along
-from analysis.report.numbers import difference, engineering, number, percent
 from analysis.report.page_frame import bundle
 from analysis.report.payload import as_json, payload, specification
 from analysis.report.settings import ONLY_WITH, OPTIONAL, context_tables
 from analysis.report.several import incomparable
-from analysis.report.thresholds import level_of
+from analysis.report.shown_numbers import difference, engineering, level_of, number, percent
 from analysis.report.time_breakdown import time_breakdown_bar
 from analysis.report.worked_formula import write_out
-from analysis.run.interruptions import Pauses
-from analysis.run.pause_times import BETWEEN
+from analysis.run.checks.targets import parse_requirement
+from analysis.run.clock.interruptions import Pauses
+from analysis.run.clock.pause_times import BETWEEN
+from analysis.run.clock.step_time_patterns import explain_stalls
 from analysis.run.run import Run
-from analysis.run.step_time_patterns import explain_stalls
-from analysis.run.targets import parse_requirement
 from logparse import __version__
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Origin, info, warning

@@ -9,11 +9,10 @@ import regex
 from helpers import run_logparse
 from releases import fill
 
+from analysis.files.own_files import LIST, list_of
 from analysis.metrics import JUDGED
 from analysis.nightly.trend import follow
-from analysis.own_files import LIST, list_of
-from analysis.report.small_chart import HEIGHT, small_chart
-from analysis.report.trend_page import trends_page
+from analysis.report.trend_page import HEIGHT, small_chart, trends_page
 
 METRIC = JUDGED["steady_step_time_ms"]
 

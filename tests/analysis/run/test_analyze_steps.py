@@ -7,15 +7,14 @@ import pytest
 from helpers import of_code
 
 from analysis.flops import all_formulas, find_formula
-from analysis.hardware.devices import DevicePeak, peak_by_hand
-from analysis.hardware.peak import resolve_peak
+from analysis.hardware.devices import DevicePeak, peak_by_hand, resolve_peak
 from analysis.present.words import say
 from analysis.run.analyze_steps import analyze_steps
-from analysis.run.batch_sizes import describe_several_batches
-from analysis.run.exclusion_reasons import NAN, WARM_UP
 from analysis.run.notes import unknown
+from analysis.run.rates.batch_sizes import describe_several_batches
 from analysis.run.result import Analysis
-from analysis.tables import COMPUTED_COLUMNS, STEP_COLUMNS
+from analysis.run.rows.exclusion_reasons import NAN, WARM_UP
+from analysis.run.tables import COMPUTED_COLUMNS, STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Note, Origin, info, warning
 from logparse.schema import DECODED_COLUMNS, QUANTITIES, RECORD_COLUMNS, conform

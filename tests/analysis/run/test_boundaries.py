@@ -5,9 +5,9 @@ import pytest
 from helpers import megatron_line
 from runs import events, no_starts, rows
 
-from analysis.run.exclusion_reasons import STALL
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import select_rows
+from analysis.run.rows.exclusion_reasons import STALL
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.rows.row_selection import select_rows
 from logparse.context.dialects import interpret
 from logparse.context.run_context import build_context
 from logparse.decode.read_run import read_run

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from runs import analyze_text, as_computed, events, no_starts, parts_of, rate_of, rows, stamped_log
 
 from analysis.present.words import say
-from analysis.run.baseline_step_time import middle
-from analysis.run.changepoints import find_levels, slow_stretches, two_modes
-from analysis.run.exclusion_reasons import STALL
-from analysis.run.interruptions import Pauses
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import NO_PAUSES, select_rows
-from analysis.run.step_time_patterns import describe_pace
-from analysis.run.time_breakdown import USEFUL, break_down_time
+from analysis.run.clock.interruptions import Pauses
+from analysis.run.clock.step_time_patterns import describe_pace
+from analysis.run.rates.baseline_step_time import middle
+from analysis.run.rates.changepoints import find_levels, slow_stretches, two_modes
+from analysis.run.rows.exclusion_reasons import STALL
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.rows.row_selection import NO_PAUSES, select_rows
+from analysis.run.useful.time_breakdown import USEFUL, break_down_time
 
 
 def marked(times, **columns):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from runs import BEGIN, analyze_text, events, no_starts, parts_of, rate_of, rows, stamped_log, started
 
 from analysis.present.words import say
-from analysis.run.clock import read_clock, repair_clock
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.time_breakdown import USEFUL
+from analysis.run.clock.clock import read_clock, repair_clock
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.useful.time_breakdown import USEFUL
 
 HOUR = timedelta(hours=1)
 

@@ -8,8 +8,8 @@ import pytest
 from helpers import arguments_dump, megatron_line, of_code, run_logparse
 
 import logparse
-from analysis.run.rank_comparison import compare_ranks, rank_names
-from analysis.tables import STEP_COLUMNS
+from analysis.run.ranks.rank_comparison import compare_ranks, rank_names
+from analysis.run.tables import STEP_COLUMNS
 from logparse.findings import info
 from logparse.schema import conform
 
@@ -73,7 +73,7 @@ def rows(slow: dict[int, float], ranks: int = 4, nodes: int = 2, steps: int = 20
 
 
 def straggling(steps: pl.DataFrame) -> list[object]:
-    from analysis.run.rank_comparison import describe_ranks
+    from analysis.run.ranks.rank_comparison import describe_ranks
 
     return list(describe_ranks(compare_ranks(steps), steps))
 

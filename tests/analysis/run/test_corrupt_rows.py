@@ -8,12 +8,12 @@ from helpers import megatron_line, of_code
 from runs import BEGIN, acceptance_time, analyze_text, as_computed, events, no_starts, parts_of, rows, stamped_log
 
 from analysis.present.words import say
-from analysis.run.clock import read_clock
-from analysis.run.corrupt_rows import describe_damage
-from analysis.run.exclusion_reasons import DAMAGED, WARM_UP
-from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.row_selection import NO_PAUSES, select_rows
-from analysis.run.time_breakdown import USEFUL, break_down_time
+from analysis.run.clock.clock import read_clock
+from analysis.run.rows.corrupt_rows import describe_damage
+from analysis.run.rows.exclusion_reasons import DAMAGED, WARM_UP
+from analysis.run.rows.restarts import list_segments, number_starts, trace_starts
+from analysis.run.rows.row_selection import NO_PAUSES, select_rows
+from analysis.run.useful.time_breakdown import USEFUL, break_down_time
 from logparse.findings import warning
 
 

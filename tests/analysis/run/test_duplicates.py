@@ -9,10 +9,10 @@ from helpers import arguments_dump, megatron_line, of_code, sweep_after
 from runs import BEGIN, analyze_text, events, no_starts, rate_of, rows, started
 
 from analysis.present.words import say
-from analysis.run.duplicates import clocks_apart, describe_copies, of_one_clock
-from analysis.run.exclusion_reasons import COPY, REPLAYED, WARM_UP
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.streams import find_streams
+from analysis.run.rows.duplicates import clocks_apart, describe_copies, of_one_clock
+from analysis.run.rows.exclusion_reasons import COPY, REPLAYED, WARM_UP
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.rows.streams import find_streams
 from logparse.findings import warning
 
 STEPS = 30

@@ -6,7 +6,7 @@ import pytest
 from helpers import megatron_line
 from runs import BEGIN, analyze_text, rate_of, stamped_log
 
-from analysis.run.goodput import TYPES
+from analysis.run.useful.goodput import TYPES
 
 
 def field_of(tmp_path, lines):
@@ -80,7 +80,7 @@ def test_without_a_clock_there_is_no_ettr(tmp_path):
 
 
 def test_every_part_of_the_account_has_a_type():
-    from analysis.run import time_breakdown
+    from analysis.run.useful import time_breakdown
 
     outside = (time_breakdown.START_UP, time_breakdown.RESTARTS)
     between = (

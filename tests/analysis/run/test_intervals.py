@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.run import intervals as bootstrap
-from analysis.run.intervals import FEWEST, LEVEL, median_interval, ratio_interval
+from analysis.run.rates import intervals as bootstrap
+from analysis.run.rates.intervals import FEWEST, LEVEL, median_interval, ratio_interval
 
 
 def autoregressive(count: int, share: float, seed: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
 from analysis.present.views.overheads import inside_steps
 from analysis.present.words import words
-from analysis.run.overheads import PUBLISHED, list_overheads
+from analysis.run.useful.overheads import PUBLISHED, list_overheads
 from logparse import analyze
 
 pytestmark = pytest.mark.usefixtures("analysed_once")

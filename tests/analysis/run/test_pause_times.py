@@ -6,10 +6,10 @@ import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 from runs import BEGIN, analyze_text, as_computed, events, no_starts, parts_of, rows
 
-from analysis.run.interruptions import Pauses, find_pauses
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import RowRules, select_rows
-from analysis.run.time_breakdown import break_down_time
+from analysis.run.clock.interruptions import Pauses, find_pauses
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.rows.row_selection import RowRules, select_rows
+from analysis.run.useful.time_breakdown import break_down_time
 from logparse.decode.read_run import read_run
 
 SAVED = ["saving checkpoint at iteration      10 to ckpt", "successfully saved checkpoint at iteration      10 to ckpt"]

@@ -16,11 +16,10 @@ from analysis.model.parameters import count_parameters
 from analysis.present.numbers import percent
 from analysis.present.views.expectations import expectation_sentences, expectations_document, plan_sentences
 from analysis.present.words import sentences_of
-from analysis.published.rows import published
+from analysis.published.baselines import published
 from analysis.run.analyze_steps import analyze_steps
-from analysis.run.expectations import measure_against
-from analysis.run.plan_comparison import mfu_ceiling, pipeline_bubble, plan_against, split_gap
-from analysis.run.remaining_time import finished_at, is_end_printed, is_last_line, steps_left
+from analysis.run.checks.expectations import measure_against, mfu_ceiling, pipeline_bubble, plan_against, split_gap
+from analysis.run.useful.remaining_time import finished_at, is_end_printed, is_last_line, steps_left
 from logparse import analyze
 from logparse.context.dialects import interpret
 from logparse.context.run_context import Fact, RunContext, build_context

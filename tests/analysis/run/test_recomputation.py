@@ -10,7 +10,7 @@ from analysis.flops import Recomputation, find_formula
 from analysis.project.given_facts import facts_of_flags
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
-from analysis.run.recomputation import read_recomputation
+from analysis.run.rates.throughput import read_recomputation
 from logparse.context.relations import derive
 from logparse.context.run_context import Fact, Given, RunContext
 from logparse.findings import Origin

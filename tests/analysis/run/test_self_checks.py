@@ -10,9 +10,9 @@ from runs import BEGIN, WORLD, stamped_log
 from analysis.present.views.analyze_json import document
 from analysis.present.views.title import extent
 from analysis.run.build import analyze_logs, analyze_parts
+from analysis.run.checks.self_checks import SELF_CHECKS, check_run
 from analysis.run.options import RunOptions
-from analysis.run.self_checks import SELF_CHECKS, check_run
-from analysis.run.streams import find_streams
+from analysis.run.rows.streams import find_streams
 from logparse.findings import warning
 
 SHAPE = {"world_size": 8, "global_batch_size": 32, "seq_length": 4096}

@@ -8,8 +8,8 @@ from analysis.present.numbers import three
 from analysis.present.views.first_screen import rows
 from analysis.present.views.missing import missing_clauses
 from analysis.run.build import analyze_logs
-from analysis.run.exclusion_reasons import SKIPPED
 from analysis.run.options import RunOptions
+from analysis.run.rows.exclusion_reasons import SKIPPED
 
 
 def skipping(tmp_path, skipped, hw=None):

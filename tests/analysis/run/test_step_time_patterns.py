@@ -9,13 +9,13 @@ from helpers import megatron_line
 from runs import BEGIN, analyze_text, as_computed, events, no_starts, parts_of, rate_of, rows
 
 from analysis.present.words import say
-from analysis.run.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
-from analysis.run.interruptions import Pauses, find_pauses
-from analysis.run.restarts import number_starts, trace_starts
-from analysis.run.row_selection import DEFAULT_RULES, NO_PAUSES, RowRules, describe_warm_up, select_rows
-from analysis.run.stalls import stalled
-from analysis.run.step_time_patterns import describe_pace, find_period
-from analysis.run.warm_up import WarmUpRule
+from analysis.run.clock.interruptions import Pauses, find_pauses
+from analysis.run.clock.step_time_patterns import describe_pace, find_period
+from analysis.run.rates.baseline_step_time import stalled
+from analysis.run.rows.exclusion_reasons import HOLDS_EVALUATION, HOLDS_SAVE, STALL, WARM_UP
+from analysis.run.rows.restarts import number_starts, trace_starts
+from analysis.run.rows.row_selection import DEFAULT_RULES, NO_PAUSES, RowRules, describe_warm_up, select_rows
+from analysis.run.rows.warm_up import WarmUpRule
 from logparse.decode.read_run import read_run
 from logparse.findings import info
 from logparse.schema import RECORD_COLUMNS, conform

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from analysis.metrics import OF_ROWS
 from analysis.run.summary import summarize
-from analysis.tables import STEP_COLUMNS, SUMMARY_COLUMNS
+from analysis.run.tables import STEP_COLUMNS, SUMMARY_COLUMNS
 from logparse.schema import conform
 
 TIME, SAMPLES = "elapsed_time_per_iteration_ms", "samples_per_second_per_device"

@@ -8,8 +8,8 @@ from polars.testing import assert_series_equal
 
 from analysis.flops import all_formulas, find_formula
 from analysis.hardware.devices import DevicePeak, peak_by_hand
-from analysis.run.throughput import compute_metrics, fill_batch, plan_computation
-from analysis.tables import STEP_COLUMNS
+from analysis.run.rates.throughput import compute_metrics, fill_batch, plan_computation
+from analysis.run.tables import STEP_COLUMNS
 from logparse.context.run_context import Fact, RunContext
 from logparse.findings import Origin
 from logparse.schema import conform

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 
 from analysis.present.words import say
-from analysis.run.clock import read_clock
-from analysis.run.exclusion_reasons import TIME_DAMAGED, WARM_UP
-from analysis.run.interruptions import Pauses
-from analysis.run.rates import name_rates
-from analysis.run.restarts import list_segments, number_starts, trace_starts
-from analysis.run.row_selection import NO_PAUSES, RowRules, select_rows
-from analysis.run.step_time_patterns import describe_pace
-from analysis.run.time_breakdown import (
+from analysis.run.clock.clock import read_clock
+from analysis.run.clock.interruptions import Pauses
+from analysis.run.clock.step_time_patterns import describe_pace
+from analysis.run.rates.rates_of_run import name_rates
+from analysis.run.rows.exclusion_reasons import TIME_DAMAGED, WARM_UP
+from analysis.run.rows.restarts import list_segments, number_starts, trace_starts
+from analysis.run.rows.row_selection import NO_PAUSES, RowRules, select_rows
+from analysis.run.useful.time_breakdown import (
     EVALUATION_BETWEEN,
     RESTARTS,
     SAVES_BETWEEN,

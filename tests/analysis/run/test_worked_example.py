@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from runs import acceptance_log, acceptance_time, analyze_text, parts_of, rate_of, stamped_log
 
 from analysis.present.words import say
-from analysis.run.exclusion_reasons import REPLAYED, STALL, WARM_UP
 from analysis.run.result import Analysis
-from analysis.run.time_breakdown import USEFUL
+from analysis.run.rows.exclusion_reasons import REPLAYED, STALL, WARM_UP
+from analysis.run.useful.time_breakdown import USEFUL
 from logparse.decode.read_run import read_run
 from logparse.errors import LogparseError
 from logparse.findings import info

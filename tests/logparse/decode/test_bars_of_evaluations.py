@@ -2,8 +2,8 @@
 
 import pytest
 
+from analysis.present.views.analyze import rates_table
 from analysis.present.views.first_screen import rows
-from analysis.present.views.rates import rates_table
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
 

@@ -1,0 +1,220 @@
+"""Frames and charts to files. A file is written under a temporary name and renamed: it appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from analysis.files.own_files import is_bookkeeping, removed_by_signal
+from analysis.spreadsheet import without_formulas
+from logparse.errors import InputError, UsageError, reason_of, unknown_name
+from logparse.language import msg, tr
+from logparse.schema import SCHEMA_VERSION, without_yearless
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    import altair as alt
+
+    from analysis.files.pictures import Pictures
+
+
+def check_folder(folder: Path, force: bool) -> None:
+    """Refuse a folder that holds files, unless ``force``, before any work is done.
+
+    Raises UsageError.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(tr("{path} is a file, not a folder", path=folder), remedy=tr("give another folder with -o"))
+    if folder.is_dir() and any(not is_bookkeeping(path.name) for path in folder.iterdir()) and not force:
+        raise UsageError(
+            tr("the folder {path} is not empty", path=folder),
+            remedy=tr("give another folder with -o, or overwrite with --force"),
+        )
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make ``folder``. Raises InputError where that cannot be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = tr("cannot create the folder {path}: {reason}", path=folder, reason=reason_of(error))
+        raise InputError(reason, remedy=tr("give another folder with -o")) from error
+
+
+# Forms in which a chart can be written, and those that are where nothing is asked for.
+CHART_FORMATS = ("json", "png", "svg", "html")
+DEFAULT_FORMATS = ("json", "png", "svg")
+# Charts that are held while they wait to be drawn.
+MOST_WAITING = 32
+
+
+def refused(error: OSError | pl.exceptions.PolarsError, path: object) -> InputError:
+    """The error for a ``path`` that cannot be written."""
+    number = getattr(error, "errno", None)
+    reason = tr(os.strerror(number)) if number else error
+    problem = tr("cannot write {path}: {reason}", path=path, reason=reason)
+    return InputError(problem, remedy=tr("check the folder's permissions and space"))
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Call ``write`` with a temporary name in the folder of ``path``, then rename."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with removed_by_signal(temporary):
+        try:
+            write(temporary)
+            temporary.replace(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise refused(error, path) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame with the schema's version in the file's metadata.
+
+    Through pyarrow, because polars' own writer leaves the version out of the Arrow schema that other readers see.
+    """
+    import pyarrow.parquet as pq
+
+    table = without_yearless(frame).to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
+    write_whole(path, lambda p: pq.write_table(table, p, compression="zstd"))
+    return path
+
+
+def write_csv(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame as CSV, without the types of its columns; no text of it is a formula."""
+    write_whole(path, without_formulas(without_yearless(frame)).write_csv)
+    return path
+
+
+def write_json_lines(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame as one JSON object a row; NaN becomes null."""
+    write_whole(path, without_yearless(frame).write_ndjson)
+    return path
+
+
+# The formats of a table by their file ending, and the one that is written if none is asked for.
+TABLE_FORMATS: dict[str, Callable[[pl.DataFrame, Path], Path]] = {
+    "parquet": write_parquet,
+    "csv": write_csv,
+    "jsonl": write_json_lines,
+}
+DEFAULT_TABLES = ("parquet",)
+
+
+def write_table(frame: pl.DataFrame, stem: Path, form: str) -> Path:
+    """Write a frame as ``stem`` and the ending of ``form``, one of TABLE_FORMATS."""
+    return TABLE_FORMATS[form](frame, stem.with_name(f"{stem.name}.{form}"))
+
+
+def write_page(page: str, path: Path) -> Path:
+    """Write a page of HTML."""
+    return write_bytes(page.encode(), path)
+
+
+def write_bytes(data: bytes, path: Path) -> Path:
+    """Write ``data`` as they are."""
+    write_whole(path, lambda p: p.write_bytes(data))
+    return path
+
+
+def check_table_formats(formats: Sequence[str]) -> None:
+    """Refuse forms that do not exist, before any work is done. Raises UsageError."""
+    for name in formats:
+        if name not in TABLE_FORMATS:
+            raise unknown_name(msg("table format"), name, TABLE_FORMATS, _use(list(TABLE_FORMATS)))
+
+
+def check_chart_options(formats: Sequence[str], theme: str | None) -> None:
+    """Refuse forms and themes that do not exist, before any work is done.
+
+    Raises UsageError.
+    """
+    for name in formats:
+        if name not in CHART_FORMATS:
+            raise unknown_name(msg("chart format"), name, CHART_FORMATS, _use(CHART_FORMATS))
+    if theme is not None and (themes := _themes()) and theme not in themes:
+        raise unknown_name(msg("theme"), theme, themes, _use(themes))
+
+
+def write_charts(
+    charts: Mapping[str, alt.TopLevelMixin],
+    folder: Path,
+    formats: Sequence[str] = DEFAULT_FORMATS,
+    theme: str | None = None,
+) -> list[Path]:
+    """Write each chart in ``formats``, as a ChartWriter does. Raises UsageError for a form or a theme that is none."""
+    writer = ChartWriter(formats, theme)
+    for name, chart in charts.items():
+        writer.add(chart, folder / name)
+    return writer.finish()
+
+
+class ChartWriter:
+    """Draws charts side by side, while its caller does something else, and writes them in the order they came.
+
+    Forms are json (Vega-Lite), png, svg, html (a page of its own that needs no network). ``theme`` is one of
+    vl_convert's; without one charts look as on the report's page. ``advance`` is called after each written chart.
+    Raises UsageError for a form or a theme that does not exist.
+    """
+
+    def __init__(
+        self, formats: Sequence[str], theme: str | None = None, advance: Callable[[], object] = lambda: None
+    ) -> None:
+        check_chart_options(formats, theme)
+        self._formats, self._theme, self._advance = formats, theme, advance
+        self._waiting: deque[tuple[Path, Future[Pictures]]] = deque()
+        self._written: list[Path] = []
+
+    def add(self, chart: alt.TopLevelMixin, stem: Path) -> None:
+        """Begin to draw ``chart``, which becomes ``stem`` and the ending of each form."""
+        from analysis.charts import LIGHT
+        from analysis.files.pictures import drawing_pool
+
+        content = chart.to_dict(validate=False)
+        content["config"] = {} if self._theme else LIGHT
+        self._waiting.append((stem, drawing_pool().begin(content, self._formats, self._theme)))
+        while self._waiting and (len(self._waiting) > MOST_WAITING or self._waiting[0][1].done()):
+            self._write_first()
+
+    def finish(self) -> list[Path]:
+        """The files of all charts that could be drawn. Raises InputError for one that cannot be written."""
+        while self._waiting:
+            self._write_first()
+        return self._written
+
+    def _write_first(self) -> None:
+        stem, drawn = self._waiting.popleft()
+        from analysis.files.pictures import NoPictureError
+
+        try:
+            pictures = drawn.result()
+        except NoPictureError:
+            self._advance()
+            return
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        for form, made in pictures.items():
+            path = stem.with_name(f"{stem.name}.{form}")
+            write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
+            self._written.append(path)
+        self._advance()
+
+
+def _use(names: Sequence[str]) -> str:
+    return tr("use one of {names}", names=", ".join(names))
+
+
+def _themes() -> list[str]:
+    """The names of all themes; none where the process that draws cannot run."""
+    from analysis.files.pictures import NoPictureError, drawing_pool
+
+    try:
+        return list(drawing_pool().call("themes"))
+    except NoPictureError:
+        return []

@@ -1,0 +1,1 @@
+"""A run against itself, its plan, published rates and targets."""

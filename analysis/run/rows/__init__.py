@@ -1,0 +1,1 @@
+"""Which rows are of the run, and which of them count."""

@@ -1,0 +1,291 @@
+"""Which rows count: each rule marks rows with a reason; nothing is deleted, and the first reason stays.
+
+Comes in: rows that ``restarts`` has traced, pauses, and what the dialect says of the time on a line. Goes out:
+``excluded_reason`` and ``counted``, and notes on what was found. What counts is the settled window: the steady pace of
+the run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from analysis.run.clock.interruptions import NO_PAUSES, Pauses
+from analysis.run.clock.step_time_patterns import find_period
+from analysis.run.rates.baseline_step_time import NEIGHBOURS, READ, add_pace
+from analysis.run.rates.batch_sizes import batch_changes, mean_batch
+from analysis.run.rates.changepoints import ENOUGH_ROWS, FEWEST, ROBUST, find_levels, slow_stretches
+from analysis.run.rows.exclusion_reasons import (
+    BATCH_CHANGES,
+    COPY,
+    DAMAGED,
+    HOLDS_EVALUATION,
+    HOLDS_PAUSE,
+    HOLDS_SAVE,
+    NAN,
+    NO_TIME,
+    OTHER_JOB,
+    REPLAYED,
+    SKIPPED,
+    STALL,
+    TIME_DAMAGED,
+    WARM_UP,
+)
+from analysis.run.rows.frame_filters import starts_of
+from analysis.run.rows.restarts import OWN, STAMP_MS
+from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
+from analysis.run.useful.useful_time import is_infinite, update_is_nan
+from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass
+
+# Starts whose warm-up is reported one by one.
+STARTS_SHOWN = 3
+# A first row within this factor of the settled ones is excluded by the rule alone.
+SLOWER = 1.01
+
+
+@dataclass(frozen=True)
+class RowRules:
+    """What excludes rows. ``time_holds_pauses``: the time on a line includes evaluation and saving.
+
+    ``pauses_are_silent``: of such pauses no line need be printed, so that stalls that come periodically are pauses.
+    ``pauses_are_printed``: each has a line, so that no stall is one.
+    """
+
+    warm_up: WarmUpRule = FROM_THE_DATA
+    time_holds_pauses: bool = False
+    pauses_are_silent: bool = False
+    pauses_are_printed: bool = False
+
+
+DEFAULT_RULES = RowRules()
+
+
+def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
+    """Add ``update_is_nan``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
+    timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
+    known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
+    known |= {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")}
+    if rules.time_holds_pauses:
+        shared = rules.warm_up.times_are_shared
+        known |= {
+            reason: _holds(steps, of_kind, shared)
+            for reason, of_kind in ((HOLDS_EVALUATION, pauses.evaluated), (HOLDS_SAVE, pauses.saved))
+        }
+    reasons = {"update_is_nan": update_is_nan(steps), "excluded_reason": _first_reason(known)}
+    rows = steps.with_columns(**reasons, mean_batch=mean_batch())
+    warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(
+        _unpaused(rows) if rules.time_holds_pauses else rows
+    )
+    nan = (pl.col("nan_iterations").fill_null(0) > 0) | pl.col("loss").is_nan().fill_null(False)
+    skipped = (pl.col("skipped_iterations").fill_null(0) > 0) | pl.col("overflow").fill_null(False)
+    nan |= is_infinite("loss") & ~skipped
+    marked = _first_reason({WARM_UP: warm_up, BATCH_CHANGES: batch_changes(), NAN: nan})
+    rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", marked))
+    # A skipped update runs forward and backward too: where there is no other row, its time is the pace.
+    any_left = (pl.col("excluded_reason").is_null() & ~skipped).any()
+    rows = rows.with_columns(
+        excluded_reason=pl.coalesce("excluded_reason", _first_reason({SKIPPED: skipped & any_left}))
+    )
+    rows = _mark_times_out_of_line(rows)
+    if rules.pauses_are_silent and pauses == NO_PAUSES:
+        rows = _as_pauses(rows)
+    return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:
+    """The stalls that come again and again, at one distance, as pauses."""
+    stall = pl.col("excluded_reason") == STALL
+    places = rows["step"].filter(rows["excluded_reason"] == STALL).to_list()
+    period = find_period(places)
+    if period is None:
+        return rows
+    grid = Counter(step % period for step in places).most_common(1)[0][0]
+    reason = pl.when(stall & (pl.col("step") % period == grid)).then(pl.lit(HOLDS_PAUSE)).otherwise("excluded_reason")
+    return rows.with_columns(excluded_reason=reason)
+
+
+def _first_reason(where: Mapping[str, pl.Expr]) -> pl.Expr:
+    """The first reason of ``where`` that holds; null where none does."""
+    return pl.coalesce(pl.when(holds).then(pl.lit(reason)) for reason, holds in where.items())
+
+
+def _unpaused(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows without the times that hold a pause: they say nothing of whether the pace has settled."""
+    paused = (pl.col("excluded_reason") == HOLDS_EVALUATION) | (pl.col("excluded_reason") == HOLDS_SAVE)
+    return rows.with_columns(step_time_ms=pl.when(~paused.fill_null(value=False)).then("step_time_ms"))
+
+
+def _holds(rows: pl.DataFrame, pauses: Sequence[int], shared: bool) -> pl.Expr:
+    """Rows whose time holds a pause; with ``shared`` also those that have the mean of a span with it."""
+    if not pauses:
+        return pl.lit(value=False)
+    held = _first_row_after(pauses)
+    # The mean of a whole start is all there is.
+    if not shared or rows["step_time_ms"].drop_nulls().n_unique() < 2:
+        return held
+    span = pl.struct("segment", "step_time_ms").rle_id()
+    marked = rows.select("segment", "step_time_ms", held=held)
+    return pl.lit(marked.select(pl.col("held").any().over(span)).to_series())
+
+
+def _first_row_after(pauses: Sequence[int]) -> pl.Expr:
+    """Rows whose interval holds a pause: at or after the step of the row before, and before their own.
+
+    The time of a row after rows without one is of all of them, and after missing lines of its own steps alone.
+    """
+    marks = pl.lit(pl.Series(pauses, dtype=pl.Int64))
+    earlier = marks.search_sorted(pl.col("step"), "left").cast(pl.Int64)
+    last = pl.when(earlier > 0).then(marks.gather(earlier - 1))
+    timed = pl.col("step_time_ms").is_not_null()
+    before, printed = (
+        pl.when(rows_before).then("step").forward_fill().shift(1).over("segment") for rows_before in (OWN & timed, OWN)
+    )
+    begun = pl.col("step") - pl.col("iterations")
+    return (last >= pl.when(begun > printed).then(begun).otherwise(before)).fill_null(False)
+
+
+def _mark_times_out_of_line(rows: pl.DataFrame) -> pl.DataFrame:
+    """Slow and fast rows out of line with those of a start that have no other reason."""
+    paced = add_pace(rows["excluded_reason", "mean_batch", *READ], pl.col("excluded_reason").is_null()).with_row_index(
+        "at"
+    )
+    clean = paced.filter(pl.col("excluded_reason").is_null())["at", "segment", "pace"]
+    places = pl.int_range(pl.len(), dtype=pl.UInt32)
+    for reason, outliers in find_outlier_times(clean) if len(clean) >= 5 else ():
+        if len(outliers):
+            where = places.is_in(pl.lit(outliers["at"]).implode())
+            marked = _first_reason({reason: where & ~borne_out() if reason == TIME_DAMAGED else where})
+            rows = rows.with_columns(excluded_reason=pl.coalesce("excluded_reason", marked))
+    return rows
+
+
+def describe_warm_up(steps: pl.DataFrame, asked: int | None) -> Iterator[Note]:
+    """What was taken for warm-up, with its evidence: the first rows of a start against its settled ones."""
+    if asked is not None:
+        yield info("warm_up_as_asked", n=asked)
+        return
+    time, warm = pl.col("step_time_ms"), pl.col("excluded_reason") == WARM_UP
+    starts = steps.group_by("segment", maintain_order=True).agg(
+        warm.sum().alias("n"), time.filter(warm).max().alias("slowest"), time.filter("counted").median()
+    )
+    slow = [row for row in starts.iter_rows() if row[1]]
+    of_starts = [_warm_up_of_start(*row) for row in slow[:STARTS_SHOWN]]
+    more = [info("warm_up_more_starts", n=len(slow) - STARTS_SHOWN)] if len(slow) > STARTS_SHOWN else []
+    if of_starts:
+        yield info("warm_up_found", starts=[*of_starts, *more])
+
+
+def _warm_up_of_start(segment: int, rows: int, slowest_ms: float | None, settled_ms: float | None) -> Note:
+    code = "warm_up_of_start" if settled_ms else "warm_up_never_settled"
+    if settled_ms and (slowest_ms or 0.0) < settled_ms * SLOWER:
+        code = "warm_up_as_fast"
+    return info(code, start=segment + 1, n=rows, slowest_ms=slowest_ms or 0.0, settled_ms=settled_ms)
+
+
+# A stall is slower than its neighbours by this share and by this many robust standard deviations.
+STALL_SHARE, STALL_SIGMAS = 0.25, 6.0
+# A time below this share of its neighbours' lost digits, where nothing bears it out, and such rows are lone and at most
+# this share of a start. Small steps can be twice as fast as their neighbours; a fifth is no step of the same work.
+DAMAGED_BELOW, DAMAGED_RARE = 0.2, 0.1
+# Printed rates, whose product with the time is the work of a step; how near the work of two steps is, and how near
+# stamps must lie to show that a step was faster than typical.
+RATES = (
+    "logged_tflops_per_second_per_device",
+    "logged_samples_per_second",
+    "logged_samples_per_second_per_device",
+    "logged_tokens_per_second",
+    "logged_tokens_per_second_per_device",
+)
+SAME_WORK, SHORT_SHARE = 0.05, 0.75
+
+
+def find_outlier_times(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Each reason with its rows; all columns of ``clean`` stay."""
+    lone = list(_lone(clean))
+    yield from lone
+    for _, rows in lone:
+        if len(rows):
+            clean = clean.join(rows, on="at", how="anti", maintain_order="left")
+    yield STALL, _stretches(clean)
+
+
+def _stretches(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of stretches longer than neighbours can show, from which the run came back to the pace before."""
+    # In most starts too few rows for a stretch are slow at all.
+    slow = (pl.col("pace") > (1 + STALL_SHARE) * pl.col("pace").quantile(0.25)).sum()
+    able = rows.filter(((pl.len() >= ENOUGH_ROWS) & (slow >= FEWEST)).over("segment"))
+    slow_rows = [
+        start.slice(level.begin, len(level))
+        for _, start in starts_of(able)
+        for level in slow_stretches(find_levels(start["pace"].to_numpy()))
+    ]
+    return pl.concat(slow_rows) if slow_rows else rows.clear()
+
+
+def _lone(clean: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    near = rows_near_outliers(clean)
+    if near.is_empty():
+        return
+    # The pace can be another one in each start.
+    around = near.with_columns(local=_around(pl.col("pace")))
+    excess = pl.col("pace") - pl.col("local")
+    judged = around.with_columns(excess=excess, distance=excess.abs(), sigma=ROBUST * _around(excess.abs()))
+    yield STALL, judged.filter(_slow())
+    if (judged["pace"] < DAMAGED_BELOW * judged["local"]).any():
+        yield TIME_DAMAGED, judged.filter(_lost_digits())
+
+
+def rows_near_outliers(clean: pl.DataFrame) -> pl.DataFrame:
+    """The only rows that must be seen to judge the ``outlying`` ones: few, in most runs.
+
+    A median lies between the least and the greatest of its rows; by those, all other rows are in line.
+    """
+    pace = pl.col("pace")
+    least, greatest = (of(NEIGHBOURS, min_samples=1, center=True) for of in (pace.rolling_min, pace.rolling_max))
+    marked = clean.with_columns(
+        of_start=pl.len().over("segment"),
+        outlying=(pace - least.over("segment") > STALL_SHARE * least.over("segment"))
+        | (pace < DAMAGED_BELOW * greatest.over("segment")),
+    )
+    if not marked["outlying"].any():
+        return marked.clear()
+    # The neighbours, whose distances are asked, have neighbours themselves.
+    reached = pl.col("outlying").cast(pl.Float64).rolling_max(2 * NEIGHBOURS - 1, min_samples=1, center=True)
+    return marked.filter(reached.over("segment") > 0)
+
+
+def _around(value: pl.Expr) -> pl.Expr:
+    """The median of ``value`` over the neighbours of the same start."""
+    return value.rolling_median(NEIGHBOURS, min_samples=1, center=True).over("segment")
+
+
+def _slow() -> pl.Expr:
+    excess = pl.col("excess")
+    return pl.col("outlying") & (excess > STALL_SHARE * pl.col("local")) & (excess > STALL_SIGMAS * pl.col("sigma"))
+
+
+def _lost_digits() -> pl.Expr:
+    """Rare fast rows between typical ones. Several in a row are a faster pace; after a slow row one makes up for it."""
+    fast = (pl.col("pace") < DAMAGED_BELOW * pl.col("local")) & (-pl.col("excess") > STALL_SIGMAS * pl.col("sigma"))
+    typical = pl.col("distance") <= STALL_SHARE * pl.col("local")
+    between = (typical.shift(rows).over("segment").fill_null(True) for rows in (1, -1))
+    lone = pl.all_horizontal("outlying", fast, *between)
+    at_most = pl.max_horizontal(pl.lit(1.0), DAMAGED_RARE * pl.col("of_start"))
+    return lone & (lone.sum().over("segment") <= at_most)
+
+
+def borne_out() -> pl.Expr:
+    """Another figure of the line or the clock says that a row took its time, however short.
+
+    A rate that is the work of the other rows over the time, or stamps nearer each other than those of typical steps.
+    """
+    time, stamp, iterations = pl.col("step_time_ms"), pl.col("timestamp"), pl.col("iterations")
+    works = [pl.col(rate) * time for rate in RATES]
+    at_baseline = [((work / work.median().over("segment") - 1).abs() < SAME_WORK).fill_null(False) for work in works]
+    gap = (stamp - stamp.shift(1).over("segment")).dt.total_microseconds() / 1000
+    # Stamps cut to seconds say nothing of shorter steps.
+    typical = time.median().over("segment") * iterations * SHORT_SHARE
+    return pl.any_horizontal(*at_baseline, (gap + STAMP_MS < typical).fill_null(False))

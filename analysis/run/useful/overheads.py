@@ -1,0 +1,176 @@
+"""What a run lost, the dearest first: time in which no useful step was made, and speed that its steps did not reach.
+
+Comes in: an analysed run, its pauses, what its plan and published rates let expect. Goes out: a ``Overhead`` for each
+cause, with what the run would have been without it, by its own arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from analysis.run.checks.expectations import Expectations, pipeline_bubble
+from analysis.run.clock.interruptions import Pauses
+from analysis.run.clock.pause_times import BETWEEN
+from analysis.run.clock.step_time_patterns import describe_gaps
+from analysis.run.result import Analysis
+from analysis.run.rows.exclusion_reasons import NAN
+from analysis.run.useful.time_breakdown import USEFUL
+from logparse.context.run_context import RunContext
+from logparse.findings import Note, info
+from logparse.light_dataclass import dataclass, replace
+
+PUBLISHED = "published"
+IN_STEPS = ("bubble", "recomputation", PUBLISHED)
+# What saves or evaluations may cost, as a share of the useful time, before rarer ones are advised.
+DEAR = 0.05
+# A cause below this share is no overhead. Advice must raise goodput by the other.
+LEAST_SHARE, LEAST_GAIN = 0.0005, 0.01
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What one cause cost: a ``share`` of the time of the run, in ``seconds``.
+
+    ``device_hours`` None where the number of devices is unknown or another one in a later start. Without it a share of
+    ``useful_without`` of the time would have been useful work, or the settled steps would have made ``rate_without``
+    tokens/s/p: None is unknown, and what the cause does not change. Losses of speed lie inside the useful time.
+    """
+
+    cause: str
+    share: float
+    seconds: float
+    device_hours: float | None
+    useful_without: float | None = None
+    rate_without: float | None = None
+    advice: Note | None = None
+    has_nan: bool = True
+
+    @property
+    def name(self) -> str:
+        """The code of its words: of skipped updates another one where no step was NaN."""
+        return "skipped_updates" if self.cause == "skipped" and not self.has_nan else self.cause
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether it lies inside the useful time, as the steps could have been faster."""
+        return self.cause in IN_STEPS
+
+
+@dataclass(frozen=True)
+class _Time:
+    """The time of a run: all of it, what was useful, on how many devices, and the steps asked for."""
+
+    total: float
+    useful: float
+    devices: int | None
+    planned: int | None
+
+    def loss(self, cause: str, seconds: float, **more: Any) -> Overhead:
+        hours = None if self.devices is None else self.devices * seconds / 3600
+        return Overhead(cause, seconds / self.total, seconds, hours, **more)
+
+
+def list_overheads(
+    analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations, fixed_evaluations: bool = False
+) -> tuple[Overhead, ...]:
+    """Every loss that is known, the dearest first; empty where no row counts. ``fixed_evaluations`` have no advice."""
+    parts = dict(analysis.time_breakdown["part", "seconds"].iter_rows())
+    planned: Any = analysis.steps["train_steps"].max()
+    time = _Time(sum(parts.values()), parts.pop(USEFUL, 0.0), analysis.devices, planned)
+    if not time.useful:
+        return ()
+    gaps = describe_gaps(analysis.steps, pauses)
+    saves = () if _saves_of_ramp(analysis.steps, pauses.saved) else pauses.saved
+    marks = {"saves": saves, "evaluation": () if fixed_evaluations else pauses.evaluated}
+    lost = (*_of_time(time, parts, marks, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
+    # What others reached is no cause, and comes last.
+    has_nan = (analysis.steps["excluded_reason"] == NAN).any()
+    return tuple(
+        sorted(
+            (replace(loss, has_nan=has_nan) for loss in lost if loss.share >= LEAST_SHARE),
+            key=lambda loss: (loss.cause == PUBLISHED, -loss.seconds),
+        )
+    )
+
+
+def _saves_of_ramp(steps: pl.DataFrame, saved: Sequence[int]) -> bool:
+    """Whether most saves come where the batch grows: Megatron saves there, whatever the interval of saves is."""
+    if steps["global_batch_size"].n_unique() < 2:
+        return False
+    batch = pl.col("global_batch_size")
+    grown = steps.filter((batch > batch.shift(1)).fill_null(value=False)).select("step", "iterations").drop_nulls()
+    there = [step for step in saved if any(last - n <= step <= last for last, n in grown.iter_rows())]
+    return 2 * len(there) > len(saved)
+
+
+def _of_time(
+    time: _Time, parts: Mapping[str, float], marks: Mapping[str, Sequence[int]], gaps: Note | None
+) -> Iterator[Overhead]:
+    causes: dict[str, float] = {}
+    for part, seconds in parts.items():
+        # In the time of a line or between lines, the cause is the same.
+        cause = part.removesuffix(BETWEEN)
+        causes[cause] = causes.get(cause, 0.0) + seconds
+    for cause, seconds in causes.items():
+        advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
+        if cause == "not_explained":
+            advice = gaps
+        yield time.loss(cause, seconds, useful_without=time.useful / (time.total - seconds), advice=advice)
+
+
+def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
+    """How rare a pause that costs over DEAR of the useful time should be, at least two in the steps asked for.
+
+    None for one that is cheap, comes once, or costs little of the run.
+    """
+    if len(marks) < 2 or seconds <= DEAR * time.useful:
+        return None
+    now = max(1, round(median(b - a for a, b in pairwise(marks))))
+    every = _round_number(now * seconds / (DEAR * time.useful))
+    # A third of a round number, rounded up, is the next smaller one.
+    while time.planned and now < every and 2 * every > time.planned:
+        every = _round_number(every / 3)
+    useful = time.useful / (time.total - seconds + seconds * now / every)
+    if useful - time.useful / time.total < LEAST_GAIN:
+        return None
+    return info(f"{cause}_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
+
+
+def _round_number(least: float) -> int:
+    """The first of 1, 2, 5, 10, 20, 50 ... that is not below ``least``."""
+    ten = 10 ** math.floor(math.log10(least))
+    return int(next(n * ten for n in (1, 2, 5, 10) if n * ten >= least))
+
+
+def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[Overhead]:
+    """What the pipeline waits, and what is computed again: shares of the time of every step."""
+    rate, how = _steady_rate(analysis), analysis.computation
+    bubble = pipeline_bubble(context) or 0.0
+    least, most = how.executed_times() or (1.0, 1.0)
+    again = (1 - 1 / least) * (1 - bubble) if least == most else 0.0
+    for cause, share in (("bubble", bubble), ("recomputation", again)):
+        if share:
+            yield time.loss(cause, share * time.useful, rate_without=None if rate is None else rate / (1 - share))
+
+
+def _of_published(time: _Time, expected: Expectations) -> Iterator[Overhead]:
+    """The loss against the best published rate of this model, these devices and this precision; none where faster."""
+    better = [match for match in expected.published.matches if match.share < 1]
+    if better:
+        best = min(better, key=lambda match: match.share)
+        code = "best_recorded" if best.row.recorded else "best_published"
+        advice = info(code, row=best.row.name, publisher=best.row.publisher or best.row.name)
+        rate = best.row.tokens_per_second_per_device
+        yield time.loss(PUBLISHED, (1 - best.share) * time.useful, rate_without=rate, advice=advice)
+
+
+def _steady_rate(analysis: Analysis) -> float | None:
+    steady = analysis.rate("steady")
+    rate: float | None = steady["tokens_per_second_per_device"]
+    return rate
