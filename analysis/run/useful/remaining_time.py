@@ -50,7 +50,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Pace:
+class PaceToCome:
     """Seconds that the calendar takes for a step at the batch of the last row, and its 95 % interval.
 
     ``batch`` is the mean of its rows. ``paused`` of the seconds are the share of saves and evaluations, which take no
@@ -160,7 +160,7 @@ def _last_start(steps: pl.DataFrame, rule: WarmUpRule) -> pl.DataFrame:
     return only(rows, pl.col("segment") == pl.col("segment").max())
 
 
-def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
+def _pace(rows: pl.DataFrame, pauses: Pauses) -> PaceToCome:
     """From line to line where both are stamped, else what the line says; the rows of the last batch alone."""
     printed = ROW_MS / 1000
     timed = _of_last_batch(rows.with_columns(seconds=pl.coalesce(_by_stamps(), printed), printed=printed))
@@ -172,7 +172,7 @@ def _pace(rows: pl.DataFrame, pauses: Pauses) -> Pace:
     each = settled + paused
     interval = ratio_interval(priced["seconds"].to_numpy(), priced["iterations"].cast(pl.Float64).to_numpy())
     low, high = interval or _range(priced["seconds"] / priced["iterations"])
-    return Pace(_mean_batch(priced), each, min(low, each), max(high, each), paused)
+    return PaceToCome(_mean_batch(priced), each, min(low, each), max(high, each), paused)
 
 
 def _range(values: pl.Series) -> tuple[float, float]:
