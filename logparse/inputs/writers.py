@@ -15,12 +15,11 @@ _FOLLOWS = (
     r"|E[A-Z0-9]\d{4}: |(?i:rank)[ :=_]?\d|/\S*python[\d.]*: |[EWIF]\d{3,4} \d\d:\d\d:"
     r"|[A-Za-z][\w.-]*:\d+:\d+ \[\d)"
 )
-# Names of writers that are no words of a program, wherever they begin a line: PyTorch "[rank3]:", also "[Rank 3]",
-# "[rank: 3]"; torchrun "[default3]:"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53
-# 2020[3]<stderr>:"; "local_rank=3 "; Kaggle "705.1s 1504 "; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL
+# Names of writers that are no words of a program, wherever they begin a line: PyTorch "[rank3]:", also "[Rank 3]:";
+# torchrun "[default3]:"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; "local_rank=3 "; Kaggle "705.1s 1504 "; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL
 # "(PolicyWorker[rank=9] pid=7)"; kubectl "[pod/job-worker-3/main]".
 _NAMED = (
-    r"\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:?",
+    r"\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:",
     r"\[default(?P<local>\d+)\]:",
     r"(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?:\d+,)?(?P<rank>\d+)\]<std(?:err|out)>:",
     r"\[?local_?rank[ :=]{0,2}(?P<local>\d+)\]?[:,]? ",
@@ -32,12 +31,14 @@ _NAMED = (
 # Words that a program may print too: srun -l "3: ", pdsh "node7: " and "10.0.0.7: ", docker "trainer-1  | ".
 _TASK = r"(?P<task>\d+): ?"
 _HOST = r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?::| +\|)"
-# Those that only certain text follows, or that say more than who writes: Primus "[rank-3/8]", of 8 ranks; nemo-run
+# Those that only certain text follows, or that say more than who writes: Megatron "[Rank 3] (after", whose memory it
+# is, "[rank: 3]"; Primus "[rank-3/8]", of 8 ranks; nemo-run
 # "job/3 "; mpiexec -l "[3] " before NCCL's lines; a logger's head, the stamp of kubectl --timestamps, glog
 # "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; "rank 3: ", "global rank 3: ",
-# "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 "; msrun, which
-# repeats lines of its workers, "output/msrun_log/worker_3.log:108:".
+# "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 "; msrun,
+# which repeats lines of its workers, "output/msrun_log/worker_3.log:108:".
 _FOLLOWED = (
+    r"\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]",
     r"\[rank-(?P<rank>\d+)/\d+\]",
     _TASK + r"(?=\D)",
     r"[\w-]+/\d+ (?=\[)",
