@@ -1,4 +1,4 @@
-"""Facts of a night: what a history holds of a job beside its rows, the runs that failed, changes that are accepted.
+"""Facts of a night: what a history holds of a job next to its rows, the runs that failed, changes that are accepted.
 
 Comes in: runs of a job and its HistoryOfJobs. Goes out: facts; nothing is judged here.
 """

@@ -46,6 +46,11 @@ class Stamp:
         """The pattern of what is before a line, for polars too; its group is the stamp."""
         return rf"^\[?({self.pattern}){self.zone}{_AFTER}"
 
+    @property
+    def may_be_of_logger(self) -> bool:
+        """Whether programs print it too, before what their loggers add: without a zone, perhaps without a day."""
+        return (self.is_read and not self.zone) or ("%d" not in self.layout and bool(self.layout))
+
     def read(self, text: pl.Expr) -> pl.Expr:
         """The time before each text, as of no zone: without a year of NO_YEAR, without a day of its first day."""
         stamp = text.str.extract(self.anchored, 1)

@@ -102,7 +102,7 @@ def _stamp_of(lines: Sequence[str]) -> Stamp | None:
         if len(rests) < max(FEWEST, MOST * len(lines)):
             continue
         logged = sum(bool(_LOGGER.match(rest)) for rest in rests)
-        return None if stamp.is_read and not stamp.zone and logged > MOST * len(rests) else stamp
+        return None if stamp.may_be_of_logger and logged > MOST * len(rests) else stamp
     return None
 
 

@@ -16,8 +16,9 @@ _FOLLOWS = (
     r"|[A-Za-z][\w.-]*:\d+:\d+ \[\d)"
 )
 # Names of writers that are no words of a program, wherever they begin a line: PyTorch "[rank3]:", also "[Rank 3]:";
-# torchrun "[default3]:"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; "local_rank=3 "; Kaggle "705.1s 1504 "; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL
-# "(PolicyWorker[rank=9] pid=7)"; kubectl "[pod/job-worker-3/main]".
+# torchrun "[default3]:"; Open MPI "[1,3]<stderr>:", Horovod "Fri Sep 25 16:52:53 2020[3]<stderr>:"; "local_rank=3 ";
+# Kaggle "705.1s 1504 "; Ray "(WorkerDict pid=7, ip=10.0.0.1)", NeMo-RL "(PolicyWorker[rank=9] pid=7)"; kubectl
+# "[pod/job-worker-3/main]".
 _NAMED = (
     r"\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]:",
     r"\[default(?P<local>\d+)\]:",

@@ -3,7 +3,7 @@
 import ast
 import string
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -252,13 +252,13 @@ def test_errors_take_no_bare_text():
 # Calls whose words are no message: data, formulas and their sources, regular expressions, what is a fault of ours.
 NO_MESSAGE = (
     *("Column", "Quantity", "ValueError", "AttributeError", "RuntimeError", "FrozenInstanceError"),
-    *("compile", "lazy_regex"),
+    *("compile", "lazy_regex", "pick"),
     *("Formula", "PrintedFormula", "_m", "Metric", "_rate", "_time", "Dialect"),
 )
 NO_MESSAGE_NAMED = ("help", "source", "text", "rich_help_panel", "printed_by", "labels", "settings")
 # Files of other data: what frameworks print, fonts, titles that said_by_data collects, sources of figures.
 NO_MESSAGE_IN = (
-    *("logparse/formats/", "logparse/inputs/ranks.py"),
+    *("logparse/formats/", "logparse/inputs/ranks.py", "logparse/inputs/writers.py"),
     *("analysis/charts/look.py", "analysis/flops/printed/", "analysis/estimate/assumptions.py"),
 )
 # Panels have names, which are shown only where Typer lays help out in panels; a peak is translated as data are;
@@ -267,7 +267,13 @@ NEVER_SHOWN = ("_PANEL", "MODEL", "BY_HAND", "STATE_OF_STAGE", "ACTIVATIONS_OF_S
 PROSE = regex.compile(r"(?:\b[A-Za-z]{2,}[,;:]? ){2}[a-z]{2,}\b")
 
 
-def is_message(node: ast.AST) -> bool:
+def key_lists(path: Path) -> set[str]:
+    """The names of constants that hold the keys of a JSON object."""
+    calls = (node for node in ast.walk(tree(path)) if called(node) == "pick")
+    return {node.args[1].id for node in calls if isinstance(node.args[1], ast.Name)}
+
+
+def is_message(node: ast.AST, never_shown: Container[str]) -> bool:
     """Whether a literal stands where people may read it, and went through neither tr nor msg."""
     while not isinstance(node, ast.Module):
         parent = node.parent
@@ -275,7 +281,7 @@ def is_message(node: ast.AST) -> bool:
             return False
         if isinstance(parent, ast.keyword) and parent.arg in NO_MESSAGE_NAMED:
             return False
-        if isinstance(parent, ast.Assign) and getattr(parent.targets[0], "id", None) in NEVER_SHOWN:
+        if isinstance(parent, ast.Assign) and getattr(parent.targets[0], "id", None) in never_shown:
             return False
         node = parent
     return True
@@ -283,10 +289,10 @@ def is_message(node: ast.AST) -> bool:
 
 def prose_in(path: Path) -> list[str]:
     """Sentences in ``path`` that went through no catalogue."""
-    found = []
+    found, never_shown = [], {*NEVER_SHOWN, *key_lists(path)}
     for node in ast.walk(tree(path)):
         text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-        if PROSE.search(text) and not text.startswith("@") and is_message(node):
+        if PROSE.search(text) and not text.startswith("@") and is_message(node, never_shown):
             found.append(f"{place(path, node)}: {text}")
     return found
 

@@ -34,7 +34,7 @@ REPLACED = {
 # Python's files have a method of this name.
 ALLOWED = {("remote.py", "tell"), ("sources.py", "tell")}
 # Fields of findings and texts are data that scripts read.
-FIELDS_OF = {"info", "warning", "tr", "msg", "Note", "dict"}
+FIELDS_OF = {"info", "warning", "tr", "msg", "Note", "dict", "pick"}
 
 
 def offences(path: Path) -> Iterator[tuple[int, str, str]]:

@@ -157,12 +157,15 @@ def _notes(plan: Bisection) -> Iterator[str]:
         yield tr("{n} more; --json lists all", n=more)
 
 
+KEYS = """schema_version job metric unit outcome good bad effect candidates trials next runs_needed
+ only_one_side_tells"""
+
+
 def document(plan: Bisection) -> dict[str, Any]:
     """The JSON document; it holds no sentence."""
-    names = "schema_version job metric unit outcome good bad effect candidates trials next runs_needed"
     return pick(
         plan,
-        f"{names} only_one_side_tells",
+        KEYS,
         schema_version=SCHEMA_VERSION,
         metric=plan.metric.column,
         unit=plan.metric.unit,
