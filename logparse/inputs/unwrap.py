@@ -17,7 +17,7 @@ from string import ascii_letters, digits
 import polars as pl
 import regex
 
-from logparse.inputs.collectors import lines_of_records
+from logparse.inputs.json_records import lines_of_records
 from logparse.inputs.stamps import STAMPS, Stamp
 from logparse.inputs.writers import HOSTS, NAMED, TASKS, read_prefixes
 from logparse.lazy_regex import lazy_regex

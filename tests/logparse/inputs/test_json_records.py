@@ -2,7 +2,7 @@
 
 import pytest
 
-from logparse.inputs.collectors import lines_of_records
+from logparse.inputs.json_records import lines_of_records
 
 
 @pytest.mark.parametrize(
