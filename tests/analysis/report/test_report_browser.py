@@ -183,6 +183,8 @@ def test_the_axis_switches_for_all_charts(browser, llama):
 def test_smoothing_draws_a_line_and_leaves_the_points(browser, llama):
     with opened(browser, llama, leaves_as_found=True) as page:
         count = "document.querySelectorAll('#chart-loss path[aria-label], #chart-loss .mark-symbol path').length"
+        # A busy machine draws the axes some time before the points.
+        page.settled(f"{count} > 50")
         points = page.evaluate(count)
         assert page.evaluate("logparse.views.get('loss').data('smoothed').length") == 0
         page.page.locator("#smoothing").fill("8")
