@@ -25,6 +25,7 @@ from logparse.light_dataclass import dataclass
 
 # Bytes and lines of the beginning of a file from which its envelopes are learnt.
 SAMPLE_BYTES, SAMPLE_LINES = 2**16, 400
+_COLOUR = lazy_regex(r"\x1b\[[\d;]*m")
 # The share of the lines that has an envelope of a log, at least, and how many of them.
 MOST, FEWEST = 0.5, 3
 # The first characters of stamps, of writers with names of their own, and of hosts.
@@ -83,7 +84,7 @@ PLAIN = Wrapping()
 
 def learn_wrapping(text: bytes, is_whole: bool = False) -> Wrapping:
     """The envelopes that the beginning of a file shows, or all of it."""
-    lines = text[:SAMPLE_BYTES].decode("utf-8", "replace").split("\n")
+    lines = _COLOUR.sub("", text[:SAMPLE_BYTES].decode("utf-8", "replace")).split("\n")
     some = list(islice((line for line in lines if line.strip()), SAMPLE_LINES))
     stamp = _stamp_of(some)
     if stamp is not None:

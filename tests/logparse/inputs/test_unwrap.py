@@ -27,6 +27,7 @@ WRITERS = {
     "pdsh": "node7: {}",
     "ray": "(Worker pid=7, ip=10.0.0.1) {}",
     "docker compose": "trainer-1  | {}",
+    "ray in colour": "\x1b[36m(Worker pid=7)\x1b[0m {}",
     "kubectl --prefix": "[pod/job-worker-3/main] {}",
 }
 ENVELOPES: dict[str, Callable[[str], str]] = {
