@@ -47,7 +47,7 @@ MOST_PASTED = 2000
 # Columns at which a terminal or a document cuts lines, at least, and characters of the words that are looked at.
 NARROWEST, LONGEST_WORD = 60, 40
 # The first word of a line, and a pair of a label and its value: of a line of pairs the rest has some too.
-_IN_A_WORD = lazy_regex(r"[a-z_]{2}|[A-Z]{2}|[\d.]{2}")
+_IN_A_WORD = lazy_regex(r"[a-z_]{2}|[\d.]{2}")
 _FIRST_WORD, _PAIR = lazy_regex(r"\w[^\s:=|,]*"), lazy_regex(r"[\w/)]\s*[:=]\s*-?[\d.]+\S* *(?:[-|,]|$)")
 # How the first line of a traceback and its calls begin; lines with either that are read.
 _BEGIN, MOST_READ = lazy_regex(r"Traceback \(most recent call last\)|  File \""), 200

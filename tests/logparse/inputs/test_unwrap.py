@@ -161,6 +161,7 @@ def test_lines_that_a_terminal_cut_in_a_word_are_joined(lines, width):
         "steps of one width with a save": [*[f"step {n:03} | loss {n}.25 | " + "x" * 60 for n in range(5)], "saving"],
         "one line after another": [f"{'y' * 70} {n}" for n in range(9)],
         "a table": [f"{name:70} {n} GFLOPS" for n, name in enumerate(("fwd", "bwd", "step", "iter"))],
+        "two loggers, each twice": 2 * ["x" * 70 + " closing signal SIGTERM", "ERROR:api:failed", "next"],
         "words, once": ["z" * 80, "and then other words"],
     }.values(),
 )
