@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.run.rows import row_selection
+from analysis.run.rows import row_selection, stalls
 from analysis.run.rows.exclusion_reasons import COPY, NAN, NO_TIME, REPLAYED, SKIPPED, STALL, TIME_DAMAGED, WARM_UP
 from analysis.run.rows.restarts import number_starts, trace_starts
 from analysis.run.tables import COMPUTED_COLUMNS, STEP_COLUMNS
@@ -244,25 +244,25 @@ def plainly_out_of_line(times: list[float]) -> list[str | None]:
     """The reasons of the rows of one start, each row beside its neighbours, as the rule is said."""
 
     def around(values: list[float], at: int) -> float:
-        half = row_selection.NEIGHBOURS // 2
+        half = stalls.NEIGHBOURS // 2
         return statistics.median(values[max(0, at - half) : at + half + 1])
 
     every = range(len(times))
     local = [around(times, at) for at in every]
     distance = [abs(time - median) for time, median in zip(times, local, strict=True)]
-    noise = [row_selection.STALL_SIGMAS * row_selection.ROBUST * around(distance, at) for at in every]
+    noise = [stalls.STALL_SIGMAS * stalls.ROBUST * around(distance, at) for at in every]
     excess = [time - median for time, median in zip(times, local, strict=True)]
-    usual = [distance[at] <= row_selection.STALL_SHARE * local[at] for at in every]
-    slow = [excess[at] > row_selection.STALL_SHARE * local[at] and excess[at] > noise[at] for at in every]
+    usual = [distance[at] <= stalls.STALL_SHARE * local[at] for at in every]
+    slow = [excess[at] > stalls.STALL_SHARE * local[at] and excess[at] > noise[at] for at in every]
     lone = [
-        times[at] < row_selection.DAMAGED_BELOW * local[at]
+        times[at] < stalls.DAMAGED_BELOW * local[at]
         and -excess[at] > noise[at]
         and all(usual[max(0, at - 1) : at])
         # The rows beside it; at an end of the start there is one.
         and all(usual[at + 1 : at + 2])
         for at in every
     ]
-    rare = sum(lone) <= max(1, row_selection.DAMAGED_RARE * len(times))
+    rare = sum(lone) <= max(1, stalls.DAMAGED_RARE * len(times))
     return [STALL if slow[at] else TIME_DAMAGED if lone[at] and rare else None for at in every]
 
 
@@ -283,7 +283,7 @@ def times_of_start(draw: st.DrawFn) -> list[float]:
 def test_rows_out_of_line_are_those_that_each_row_beside_its_neighbours_shows(parts):
     """Two starts after each other must not see each other's rows, nor two stretches of one start lose theirs."""
     steps = [step for part in parts for step in range(1, len(part) + 1)]
-    with patch.object(row_selection, "_stretches", lambda clean: clean.clear()):
+    with patch.object(stalls, "_stretches", lambda clean: clean.clear()):
         marked = select_rows(rows(steps, step_time_ms=[time for part in parts for time in part]))
     told = marked.filter(pl.col("excluded_reason").is_null() | pl.col("excluded_reason").is_in([STALL, TIME_DAMAGED]))
     expected = [
@@ -299,9 +299,9 @@ def test_rows_whose_medians_are_asked_lie_up_to_two_windows_from_an_odd_one():
     pace = [1000.0] * 300
     pace[170] = 1300.0
     clean = pl.DataFrame({"at": range(300), "segment": [0] * 100 + [1] * 200, "pace": pace})
-    near = row_selection.rows_near_outliers(clean)
+    near = stalls.rows_near_outliers(clean)
     assert near["at"].to_list() == list(range(120, 221))
     assert near.filter("outlying")["at"].to_list() == [170]
     pace[170], pace[110] = 1000.0, 1300.0
-    near = row_selection.rows_near_outliers(clean.with_columns(pace=pl.Series(pace)))
+    near = stalls.rows_near_outliers(clean.with_columns(pace=pl.Series(pace)))
     assert near["at"].to_list() == list(range(100, 161))
