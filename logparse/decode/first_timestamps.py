@@ -10,9 +10,10 @@ from datetime import timedelta
 
 import polars as pl
 
-from logparse.decode.values import clock, collected, moment
+from logparse.decode.values import clock, collected
 from logparse.decode.yearless_clock import RunClock
 from logparse.findings import Note, warning
+from logparse.inputs.stamps import moment
 from logparse.schema import EVENT_COLUMNS, FIRST_YEAR, INT, TEXT, TIME, conform
 
 # A logger prints its stamp at the beginning of a line; the text after it may name any date.
@@ -31,12 +32,13 @@ def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     order by minutes; an earlier date is of another clock.
     """
     text, line = pl.col("text").str.slice(0, WITHIN), pl.col("line_number")
-    clock_before = pl.col("clock")
     before = pl.lit(value=True) if first_step is None else line < first_step
-    timed = collected(lines.lazy().filter(before & (text.str.contains(r"\d\d:\d\d:\d\d") | clock_before.is_not_null())))
+    timed = collected(
+        lines.lazy().filter(before & (text.str.contains(r"\d\d:\d\d:\d\d") | pl.col("clock").is_not_null()))
+    )
     if timed.is_empty():
         return NO_STAMPS
-    stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"), clock_before)
+    stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"), "clock")
     stamped = collected(timed.lazy().select("source", "line_number", stamp=stamp).drop_nulls("stamp"))
     dated = pl.col("stamp").dt.year() >= FIRST_YEAR
     return collected(pl.concat(_earliest(stamped.lazy().filter(kind)) for kind in (dated, ~dated)))

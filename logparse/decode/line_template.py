@@ -19,8 +19,9 @@ import polars.selectors as cs
 import regex
 
 from logparse.decode.regex_rule import find_heads, find_tails, read_values, split_pairs, spread
-from logparse.decode.values import DTYPE, DURATIONS, can_be, moment, parted_float, since_1970
+from logparse.decode.values import DTYPE, DURATIONS, can_be, parted_float, since_1970
 from logparse.formats._base import BEFORE_STAMP, MULTIPLES, TIMESTAMP, YEARLESS, LogFormat
+from logparse.inputs.stamps import moment
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace
 from logparse.schema import TIME

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import polars as pl
 
+from logparse.decode.buffered_clock import kept_back
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
-from logparse.decode.kept_back import kept_back
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import chain
 
 import polars as pl
@@ -18,7 +19,7 @@ from logparse.decode.settings import BlockReader
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.compression import PACKED
 from logparse.inputs.sources import Source, open_source
-from logparse.inputs.unwrap import learn_wrapping, unescaped
+from logparse.inputs.unwrap import Wrapping, learn_wrapping, unescaped
 from logparse.light_dataclass import dataclass
 
 SPOT_BYTES = 2**16
@@ -45,9 +46,12 @@ class Spots:
         """The lines at the end, where a log is most like what is looked for, and those in the middle."""
         return map(self._block, reversed(self.texts[1:]))
 
+    @cached_property
+    def _wrapping(self) -> Wrapping:
+        return learn_wrapping(unescaped(self.texts[0]))
+
     def _block(self, text: bytes) -> TextBlock:
-        wrapping = learn_wrapping(unescaped(self.texts[0]))
-        return TextBlock(self.source.name, 1, text.count(b"\n"), True, unescaped(text), wrapping)
+        return TextBlock(self.source.name, 1, text.count(b"\n"), True, unescaped(text), self._wrapping)
 
 
 def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:

@@ -8,7 +8,8 @@ import polars as pl
 import regex
 
 from logparse.formats._base import BEFORE_STAMP, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
-from logparse.schema import BOOL, DECODED_COLUMNS, INT, NO_YEAR, TIME, UNITS
+from logparse.inputs.stamps import moment
+from logparse.schema import BOOL, DECODED_COLUMNS, INT, TIME, UNITS
 
 DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 # What a measured value can be: nothing negative, and what a float holds exactly. No step takes ten years, or less than
@@ -18,8 +19,7 @@ _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT, TINY = 2.0**53 - 1, 1e-9
 # Stamps with the month first, as rich prints them, and with a year of two digits.
 OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
-# No training ran before the first of these years, or runs after the second; stamps are as of no zone.
-FIRST, LAST = 1970, 2199
+# The end of the last year of a training.
 _LAST_MILLISECOND = 7_258_118_400_000
 # Columns without a unit that count something.
 COUNTED = frozenset({"epochs_done"})
@@ -178,21 +178,6 @@ def clock(text: pl.Expr) -> pl.Expr:
         for one, layout in ((date, "%Y-%m-%d %H:%M:%S%.f"), (yearless, "%m-%d %H:%M:%S%.f"))
     )
     return pl.when(stamp.is_null()).then(undated).otherwise(dated)
-
-
-def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
-    """The time that a stamp is; null for a day or an hour that does not exist, or a year of no training.
-
-    A stamp without a year is of NO_YEAR.
-    """
-    if "%m" in layout and "%Y" not in layout and "%y" not in layout:
-        return _parsed(pl.concat_str(pl.lit(f"{NO_YEAR} "), stamp), f"%Y {layout}")
-    time = _parsed(stamp, layout)
-    return pl.when(time.dt.year().is_between(FIRST, LAST)).then(time)
-
-
-def _parsed(stamp: pl.Expr, layout: str) -> pl.Expr:
-    return stamp.str.to_datetime(layout, time_unit="us", strict=False, cache=False)
 
 
 def stamped(text: pl.Expr) -> pl.Expr:

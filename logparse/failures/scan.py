@@ -25,7 +25,7 @@ from logparse.failures.signatures import (
 )
 from logparse.failures.silence import CLOCK_AT, silent_seconds
 from logparse.inputs.blocks import TextBlock
-from logparse.inputs.wrapped import cut_lines, joined_lines, message_at, whole_messages, wrap_width
+from logparse.inputs.cut_messages import cut_lines, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.writers import (
     OF_WORKER,
     Line,

@@ -18,8 +18,8 @@ _CLOCK, _PART = r"\d{1,2}:\d\d:\d\d", r"(?:[.,]\d+)?"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?"
 # What may be after a stamp and before the line: of containerd the stream, and a tag for a part of a line.
 _AFTER = r"(?: (?:stdout|stderr) [FP](?: |$)|[\]:,|]?(?:[ \t]|$))"
-# No training ran before the first of these years, or runs after the second.
-_FIRST, _LAST = 1970, 2199
+# No training ran before the first of these years, or runs after the second; stamps are as of no zone.
+FIRST, LAST = 1970, 2199
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,25 @@ class Stamp:
         return (self.is_read and not self.zone) or ("%d" not in self.layout and bool(self.layout))
 
     def read(self, text: pl.Expr) -> pl.Expr:
-        """The time before each text, as of no zone: without a year of NO_YEAR, without a day of its first day."""
+        """The time before each text; null where there is none."""
         stamp = text.str.extract(self.anchored, 1)
-        if self.layout and "%d" not in self.layout:
-            return _parsed(pl.concat_str(pl.lit(f"{NO_YEAR}-01-01 "), stamp), f"%Y-%m-%d {self.layout}")
         if not self.layout:
             return (stamp.cast(pl.Float64, strict=False) * 1e6).cast(pl.Int64).cast(pl.Datetime("us"))
         for pattern, replacement in (*self.spelled, (r",(\d+)$", ".$1")):
             stamp = stamp.str.replace_all(pattern, replacement)
-        if "%Y" in self.layout or "%y" in self.layout:
-            time = _parsed(stamp, self.layout)
-            return pl.when(time.dt.year().is_between(_FIRST, _LAST)).then(time)
-        return _parsed(pl.concat_str(pl.lit(f"{NO_YEAR} "), stamp), f"%Y {self.layout}")
+        return moment(stamp, self.layout)
+
+
+def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
+    """The time that a stamp is, as of no zone; null for a day or an hour that does not exist, or a year of no training.
+
+    A stamp without a year is of NO_YEAR, and one without a day of its first day.
+    """
+    if "%Y" in layout or "%y" in layout:
+        time = _parsed(stamp, layout)
+        return pl.when(time.dt.year().is_between(FIRST, LAST)).then(time)
+    date, of_date = (f"{NO_YEAR} ", "%Y ") if "%d" in layout else (f"{NO_YEAR}-01-01 ", "%Y-%m-%d ")
+    return _parsed(pl.concat_str(pl.lit(date), stamp), of_date + layout)
 
 
 def _parsed(stamp: pl.Expr, layout: str) -> pl.Expr:

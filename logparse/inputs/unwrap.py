@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from string import ascii_letters, digits
@@ -17,15 +16,15 @@ from string import ascii_letters, digits
 import polars as pl
 import regex
 
+from logparse.inputs.cut_lines import joined_where_cut
 from logparse.inputs.json_records import lines_of_records
 from logparse.inputs.stamps import STAMPS, Stamp
-from logparse.inputs.writers import HOSTS, NAMED, TASKS, read_prefixes
+from logparse.inputs.writers import COLOUR, HOSTS, NAMED, TASKS, read_prefixes
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 
 # Bytes and lines of the beginning of a file from which its envelopes are learnt.
 SAMPLE_BYTES, SAMPLE_LINES = 2**16, 400
-_COLOUR = lazy_regex(r"\x1b\[[\d;]*m")
 # The share of the lines that has an envelope of a log, at least, and how many of them.
 MOST, FEWEST = 0.5, 3
 # The first characters of stamps, of writers with names of their own, and of hosts.
@@ -44,11 +43,6 @@ _HTML = b"File &quot;"
 _QUOTED = rb"^(?:#|>|//)(?: |$)"
 # Lines of a log that a person may have pasted.
 MOST_PASTED = 2000
-# Columns at which a terminal or a document cuts lines, at least, and characters of the words that are looked at.
-NARROWEST, LONGEST_WORD = 60, 40
-# The first word of a line, and a pair of a label and its value: of a line of pairs the rest has some too.
-_IN_A_WORD = lazy_regex(r"[a-z_]{2}|[\d.]{2}")
-_FIRST_WORD, _PAIR = lazy_regex(r"\w[^\s:=|,]*"), lazy_regex(r"[\w/)]\s*[:=]\s*-?[\d.]+\S* *(?:[-|,]|$)")
 # How the first line of a traceback and its calls begin; lines with either that are read.
 _BEGIN, MOST_READ = lazy_regex(r"Traceback \(most recent call last\)|  File \""), 200
 # Lines below one with a label, among which a call has it too; other processes print between. Characters of a label.
@@ -74,9 +68,12 @@ class Wrapping:
         return self.stamp is not None and self.stamp.is_read
 
     def host_of(self, text: str) -> tuple[str | None, str]:
-        """The host that is before ``text``, and the rest of it; None where the lines are not of hosts."""
+        """The host that is before ``text``, if it is named, and the rest of the text."""
         label = regex.match(self.writer, text) if self.of_hosts else None
-        return (label[0].strip(" :|"), text[label.end() :]) if label else (None, text)
+        if label is None:
+            return None, text
+        host = label[0].strip(" :|")
+        return (None if host == "localhost" else host), text[label.end() :]
 
 
 PLAIN = Wrapping()
@@ -84,7 +81,7 @@ PLAIN = Wrapping()
 
 def learn_wrapping(text: bytes, is_whole: bool = False) -> Wrapping:
     """The envelopes that the beginning of a file shows, or all of it."""
-    lines = _COLOUR.sub("", text[:SAMPLE_BYTES].decode("utf-8", "replace")).split("\n")
+    lines = COLOUR.sub("", text[:SAMPLE_BYTES].decode("utf-8", "replace")).split("\n")
     some = list(islice((line for line in lines if line.strip()), SAMPLE_LINES))
     stamp = _stamp_of(some)
     if stamp is not None:
@@ -108,7 +105,7 @@ def _stamp_of(lines: Sequence[str]) -> Stamp | None:
 
 
 def _writer_of(lines: Sequence[str]) -> str:
-    """A pattern of the writers before most ``lines``; empty where none does."""
+    """A pattern of the writers before ``lines``; empty where there are none."""
     for pattern, first, share in ((NAMED, _NAMED_BEGINS, 0), (TASKS, digits, NEARLY_ALL), (HOSTS, _WORDS, NEARLY_ALL)):
         least = max(FEWEST, share * len(lines))
         if sum(line[0] in first for line in lines) < least:
@@ -199,53 +196,3 @@ def _unknown(text: str) -> str:
 def shape_of(label: str) -> str:
     """A pattern of ``label`` with any digits, which polars reads too."""
     return regex.sub(r"\d+", r"\\d+", regex.sub(r"[\\.^$*+?{}\[\]|()]", r"\\\g<0>", label))
-
-
-def joined_where_cut(texts: pl.Series) -> pl.Series:
-    """A pasted log whose lines were cut inside a word, put together; the rest of a line leaves an empty one.
-
-    Most lines of one width are cut. A rest begins with a word that begins no other line, and not two lines in a row.
-    """
-    lines = texts.to_list()
-    cut = _cut_lines(lines)
-    if not cut:
-        return texts
-    for at in reversed(cut):
-        lines[at], lines[at + 1] = lines[at] + lines[at + 1], ""
-    return pl.Series(texts.name, lines, pl.String)
-
-
-def _cut_lines(lines: Sequence[str]) -> list[int]:
-    """The places of the lines that go on in the next one."""
-    widths = Counter(len(line) for line in lines if len(line) >= NARROWEST)
-    longest = max(widths, default=0)
-    full = [at for at, line in enumerate(lines[:-1]) if widths[len(line)] > (len(line) != longest)]
-    inside = [at for at in full if _is_in_a_word(lines[at], lines[at + 1])]
-    if not inside:
-        return []
-    after_full, words = {at + 1 for at in full}, list(map(_begin, lines))
-    begins = {word for at, word in enumerate(words) if at not in after_full or word == words[at - 1]}
-    rests = [at for at in inside if words[at + 1] not in begins]
-    if not rests:
-        return []
-    ((width, n),) = Counter(len(lines[at]) for at in rests).most_common(1)
-    if n < MOST * max(len(rests), widths[width]):
-        return []
-    at_width = [at for at in rests if len(lines[at]) == width]
-    return at_width if n > 1 or _has_pairs(*lines[at_width[0] : at_width[0] + 2]) else []
-
-
-def _is_in_a_word(line: str, rest: str) -> bool:
-    """Whether a line ends within letters, or within digits, with which ``rest`` goes on."""
-    return bool(_IN_A_WORD.fullmatch(line[-1] + rest[:1])) and read_prefixes(rest).bare == rest
-
-
-def _begin(line: str) -> str:
-    """The kind of the first word of a line: its digits do not matter."""
-    word = _FIRST_WORD.match(line[:LONGEST_WORD])
-    return regex.sub(r"\d+", "0", word[0]) if word else ""
-
-
-def _has_pairs(*lines: str) -> bool:
-    """Whether each of ``lines`` holds several pairs of a label and a value."""
-    return all(len(_PAIR.findall(line)) > 1 for line in lines)

@@ -33,11 +33,10 @@ _NAMED = (
 _TASK = r"(?P<task>\d+): ?"
 _HOST = r"(?:localhost|(?P<host>(?:[a-z]|(?!ERR)[A-Z]{3})[\w-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}))(?::| +\|)"
 # Those that only certain text follows, or that say more than who writes: Megatron "[Rank 3] (after", whose memory it
-# is, "[rank: 3]"; Primus "[rank-3/8]", of 8 ranks; nemo-run
-# "job/3 "; mpiexec -l "[3] " before NCCL's lines; a logger's head, the stamp of kubectl --timestamps, glog
-# "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL "node7:4242:4300 [0] "; "rank 3: ", "global rank 3: ",
-# "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 "; msrun,
-# which repeats lines of its workers, "output/msrun_log/worker_3.log:108:".
+# is, "[rank: 3]"; Primus "[rank-3/8]", of 8 ranks; nemo-run "job/3 "; mpiexec -l "[3] " before NCCL's lines; a logger's
+# head, the stamp of kubectl --timestamps, glog "[E617 09:30:11.1 file.cpp:7]", but not F, which is fatal; NCCL
+# "node7:4242:4300 [0] "; "rank 3: ", "global rank 3: ", "rank: 3 | ", "rank 11 (local_rank: 3): "; an editor's "537 ";
+# msrun, which repeats lines of its workers, "output/msrun_log/worker_3.log:108:".
 _FOLLOWED = (
     r"\[(?i:rank)[ :=]{0,2}(?P<rank>\d{1,7})\]",
     r"\[rank-(?P<rank>\d+)/\d+\]",
@@ -73,9 +72,9 @@ _STAMP = lazy_regex(
     r"(?P<part>[.,]\d{1,6})?"
     r"|\b[EWIFV](?P<month>\d{1,2})(?P<day>\d\d) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?P<part>\.\d{1,6})?"
 )
-# A line of output as a notebook stores it: a JSON string whose line break is escaped; colours within it.
+# A line of output as a notebook stores it: a JSON string whose line break is escaped; a code of a colour.
 _OF_NOTEBOOK = lazy_regex(r'\s*("[^\n]*\\n")\s*,?\s*')
-_COLOUR = lazy_regex(r"\x1b\[[\d;]*m")
+COLOUR = lazy_regex(r"\x1b\[[\d;]*m")
 # Logs without a year are compared too; any leap year will do.
 _YEAR = 2000
 
@@ -116,7 +115,7 @@ def without_notebook(text: str) -> str:
         line = str(json.loads(match[1]))
     except ValueError:
         line = match[1][1:-3]
-    return _COLOUR.sub("", line).strip()
+    return COLOUR.sub("", line).strip()
 
 
 def rank_before(text: str, at: int) -> int | None:

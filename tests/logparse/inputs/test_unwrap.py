@@ -14,9 +14,10 @@ from logparse.decode.read_run import read_run
 from logparse.failures.scan import find_hits
 from logparse.failures.signatures import signatures
 from logparse.inputs.blocks import TextBlock, read_blocks
+from logparse.inputs.cut_lines import joined_where_cut
 from logparse.inputs.sources import Source
 from logparse.inputs.stamps import STAMPS
-from logparse.inputs.unwrap import joined_where_cut, learn_wrapping, unescaped
+from logparse.inputs.unwrap import learn_wrapping, unescaped
 
 FORMATS = sorted({run.parents[1]: run.parent for run in FIXTURES.glob("*/*/run.log")}.values())
 WRITERS = {
@@ -167,3 +168,12 @@ def test_lines_that_a_terminal_cut_in_a_word_are_joined(lines, width):
 )
 def test_whole_lines_are_not_joined(lines):
     assert joined_where_cut(pl.Series(lines)).to_list() == lines
+
+
+@pytest.mark.parametrize(
+    ("label", "host"), [("node7: ", "node7"), ("trainer-1  | ", "trainer-1"), ("localhost: ", None)]
+)
+def test_the_host_before_a_line_is_that_of_its_failure(label, host):
+    text = "".join(f"{label}{line}\n" for line in (*PLAIN, "MemoryError")).encode()
+    block = TextBlock("run.log", 1, len(PLAIN) + 1, True, text, learn_wrapping(text))
+    assert [(hit.line, hit.host) for hit in find_hits(block)] == [(len(PLAIN) + 1, host)]

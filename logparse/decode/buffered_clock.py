@@ -1,4 +1,4 @@
-"""Lines that a buffer kept back: a tool stamped several at once when they came, and its clock is none of the steps."""
+"""The clock of lines that a buffer kept back: a tool stamped several at once as they came; no step has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that a terminal cut at its width: a message goes on at the beginning of the next line."""
+"""Messages of failures that a terminal cut at its width: they go on at the beginning of the next line."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.cut_lines import NARROWEST
 from logparse.inputs.writers import read_prefixes
 
-# Columns of terminals. No line of a text that one wrapped is longer than its width, and several are as long.
-NARROWEST, WIDEST, FEWEST_FULL = 60, 400, 2
+# Columns of a terminal, at most. No line of a text that one wrapped is longer than its width, and several are as long.
+WIDEST, FEWEST_FULL = 400, 2
 # Lines of one message that are joined, at most, and lines below it that are read.
 MOST_PARTS, LINES_BELOW = 8, 14
 # Characters at each side of a place where a pasted log may be wrapped.
