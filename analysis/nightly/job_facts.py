@@ -19,9 +19,7 @@ from analysis.compare.verdict import find_metric
 from analysis.compare.work_difference import Less, compared_work
 from analysis.history.events import Acceptance
 from analysis.metrics import Metric
-from analysis.nightly.job_runs import (
-    FAILED,
-)
+from analysis.nightly.job_runs import FAILED
 from analysis.nightly.policy import JobRule
 from analysis.stats.prediction import KEPT
 from logparse.errors import InputError

@@ -14,9 +14,7 @@ from analysis.compare.verdict import Verdict, worst_of
 from analysis.compare.work_difference import Less
 from analysis.nightly.exclusions import Hidden
 from analysis.nightly.job_facts import AcceptedChange
-from analysis.nightly.job_runs import (
-    MOST_IDLE_DAYS,
-)
+from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.stats.prediction import FEWEST
 from logparse.light_dataclass import dataclass
