@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 from simulated_ranks import Simulated, simulate
 
 from logparse.decode.read_run import diagnose_run
-from logparse.failures.suspicions import Suspect
+from logparse.failures.ranks.suspicions import Suspect
 
 SICK, HEALTHY = 200, 500
 

@@ -14,7 +14,7 @@ from logparse.decode.block_contents import BlockContents, Wanted, any_of, find_i
 from logparse.decode.fast_path import Templates
 from logparse.decode.marker_fragments import Sieve
 from logparse.decode.merge_formats import may_complete
-from logparse.failures.rank_times import RANK_MARKS, find_rank_times
+from logparse.failures.ranks.times import RANK_MARKS, find_rank_times
 from logparse.failures.scan import find_hits
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock

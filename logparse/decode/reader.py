@@ -22,7 +22,7 @@ from logparse.decode.records import Found
 from logparse.decode.sample_files import probe
 from logparse.decode.settings import BlockReader
 from logparse.decode.step_lines import StepBlock, StepLines, join_blocks
-from logparse.failures.rank_times import RANK_TIMES
+from logparse.failures.ranks.times import RANK_TIMES
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds
 from logparse.formats._base import Block, LogFormat

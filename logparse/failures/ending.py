@@ -10,8 +10,8 @@ from typing import Any
 
 from logparse.failures.evidence import NOVEL, FailureLine
 from logparse.failures.frames import Frame
+from logparse.failures.ranks.suspicions import Suspect, Suspicion
 from logparse.failures.signatures import LOST_VALUES
-from logparse.failures.suspicions import Suspect, Suspicion
 from logparse.findings import Note, info, warning
 from logparse.light_dataclass import MISSING, dataclass, field, fields
 

@@ -32,9 +32,9 @@ from logparse.failures.last_lines import LAST_LINES
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
-from logparse.failures.rank_times import RANK_TIMES
+from logparse.failures.ranks.suspects import FailedRanks, RankFacts, find_suspects
+from logparse.failures.ranks.times import RANK_TIMES
 from logparse.failures.scan import PROCESS, Hit, is_of_job, quoted
-from logparse.failures.suspects import FailedRanks, RankFacts, find_suspects
 from logparse.failures.trainers import FileEnds
 
 # Of more attempts than these only the first and the last ones are kept, with the number of all.

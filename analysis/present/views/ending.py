@@ -17,8 +17,8 @@ from logparse.failures.details import complete_details
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import NOVEL, FailureLine
 from logparse.failures.frames import Frame
+from logparse.failures.ranks.suspicions import Suspect
 from logparse.failures.signatures import LOST_VALUES
-from logparse.failures.suspicions import Suspect
 from logparse.language import current_language, msg, tr
 from logparse.lazy_regex import lazy_regex
 

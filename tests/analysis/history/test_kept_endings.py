@@ -12,7 +12,7 @@ from analysis.present.views.ending import headline
 from logparse.failures.ending import Attempt, Ending
 from logparse.failures.evidence import FailureLine
 from logparse.failures.frames import Frame
-from logparse.failures.suspicions import Suspect, Suspicion
+from logparse.failures.ranks.suspicions import Suspect, Suspicion
 
 LINE = FailureLine("run.log", 7, "CUDA out of memory", "root", "device_memory", None)
 ATTEMPT = Attempt(1, 85, 30, "failed", "device_memory", "device.torch", 7, "CUDA out of memory", None, "n1")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from logparse.failures.ranks.suspicions import MOST_SUSPECTS, Suspicion
 from logparse.failures.scan import Hit
-from logparse.failures.suspicions import MOST_SUSPECTS, Suspicion
 
 # More silent ranks than this are no suspects: the log is of other ranks, or a whole node is gone.
 MOST_SILENT = 3

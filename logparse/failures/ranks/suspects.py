@@ -9,12 +9,12 @@ from itertools import chain
 import polars as pl
 import regex
 
-from logparse.failures.absent_ranks import find_absent
 from logparse.failures.progress import Progress
-from logparse.failures.rank_times import RANK_TIMES
+from logparse.failures.ranks.absent import find_absent
+from logparse.failures.ranks.slow import DATA_BOUND, RankComparison, RankLayout, compare_rank_times
+from logparse.failures.ranks.suspicions import Suspect, Suspicion, order_suspects
+from logparse.failures.ranks.times import RANK_TIMES
 from logparse.failures.scan import Hit
-from logparse.failures.slow_ranks import DATA_BOUND, RankComparison, RankLayout, compare_rank_times
-from logparse.failures.suspicions import Suspect, Suspicion, order_suspects
 from logparse.failures.trainers import FileEnds
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.ranks import ranks_of_files

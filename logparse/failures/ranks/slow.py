@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from logparse.failures.suspicions import Suspicion
+from logparse.failures.ranks.suspicions import Suspicion
 from logparse.inputs.ranks import ranks_of_files
 from logparse.light_dataclass import dataclass, field
 
