@@ -1,6 +1,6 @@
 """Software versions and the device that a log names: CANN, torch, torch_npu, MindSpore, driver, framework commit.
 
-Comes in: lines of the log. Goes out: name, value and place of each. The regexes are data, see ``spellings.toml``.
+Comes in: lines of the log. Goes out: name, value and place of each. The regexes are data, see ``versions.toml``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING = ("unknown", "None", "none", "null", "0.0.0", "-")
 
 @dataclass(frozen=True)
 class Spelling:
-    """How one program prints one version; the comment in spellings.toml explains each field."""
+    """How one program prints one version; the comment in versions.toml explains each field."""
 
     name: str
     marker: str
@@ -46,7 +46,7 @@ class Version:
         return Origin("log", self.source if several else None, self.line_number)
 
 
-_ROWS = read_table(Path(__file__).parent / "spellings.toml")
+_ROWS = read_table(Path(__file__).parent / "versions.toml")
 SPELLINGS = tuple(Spelling(**row) for row in _ROWS["version"])
 # Which device goes by the name is not decided here.
 DEVICE_SPELLINGS = tuple(Spelling("device", **row) for row in _ROWS["device"])

@@ -27,7 +27,7 @@ def lines_of_records(text: bytes) -> bytes:
 
     A text without a record among its first lines stays as it is, and so do other lines.
     """
-    if b"{" not in text[:FIRST_BYTES]:
+    if b'"' not in text[:FIRST_BYTES]:
         return text
     lines = text.split(b"\n")
     if all(_line_of(line) is None for line in lines[:FIRST_LINES]):
@@ -38,7 +38,8 @@ def lines_of_records(text: bytes) -> bytes:
 
 def _line_of(text: bytes) -> bytes | None:
     try:
-        record = json.loads(text) if text.startswith(b"{") else None
+        # Who pastes a log may miss its first character.
+        record = json.loads(text if text[:1] == b"{" else b"{" + text) if text[:1] in (b"{", b'"') else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or not all(map(_KNOWN.fullmatch, record)):

@@ -18,6 +18,7 @@ from logparse.inputs.json_records import lines_of_records
         "a number for a line": (['{"message":3}'], ['{"message":3}']),
         "an empty line": (['{"log":"\\n"}', '{"log":"a"}'], ["", "a"]),
         "a line before the first record": (["a", '{"log":"b"}'], ["a", "b"]),
+        "a record without its first character": (['"log":"a\\n"}', '{"log":"b\\n"}'], ["a", "b"]),
         "a half of a character": (['{"log":"a \\ud83d"}'], ["a ?"]),
         "a list": (["{", '"log": 1', "}"], ["{", '"log": 1', "}"]),
     }.values(),
