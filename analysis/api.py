@@ -31,19 +31,33 @@ from analysis.files.outputs import (
     write_table,
 )
 from analysis.files.result_folder import ResultFolder
+from analysis.present.as_json import plain
 from analysis.present.html import html
 from analysis.present.views import compare_json
 from analysis.present.views.analyze import compose
 from analysis.present.views.analyze_json import document
 from analysis.present.views.compare import compose_comparison
+from analysis.present.views.ending import ending_parts
+from analysis.present.views.estimate import estimate_document, estimate_parts
 from analysis.present.words import say, word
-from analysis.project.argument_names import OPTION_TYPES, check_names, check_types, naming_arguments, with_arguments
+from analysis.project.argument_names import (
+    JOB_TYPES,
+    OPTION_TYPES,
+    check_names,
+    check_types,
+    naming_arguments,
+    with_arguments,
+)
 from analysis.project.choose_options import choose
+from analysis.project.estimate_job import estimate_job
 from analysis.project.given_facts import check_quantities
 from analysis.run.build import analyze_logs
+from analysis.run.checks.planned_job import PlannedJob
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
+from logparse.decode.read_run import diagnose_run
 from logparse.errors import LogparseError, UsageError, without_each
+from logparse.failures.ending import Ending
 from logparse.findings import Note
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import tr
@@ -59,6 +73,11 @@ class AnalyzedRun(Run):
     def of(cls, run: Run) -> AnalyzedRun:
         """``run`` with its outputs."""
         return cls(**{field.name: getattr(run, field.name) for field in fields(run)})
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be known to trust the figures, a sentence each, in English or the language in use."""
+        return [say(note) for note in self.notes if note.level == "warning"]
 
     @cached_property
     def charts(self) -> RunCharts:
@@ -143,6 +162,39 @@ class RunComparison(Comparison):
 
     def _repr_html_(self) -> str:
         return html(compose_comparison(self))
+
+
+class Diagnosis(Ending):
+    """How a run ended, and why: what ``logparse.diagnose`` returns."""
+
+    @classmethod
+    def of(cls, ending: Ending) -> Diagnosis:
+        """``ending`` with its outputs."""
+        return cls(**{field.name: getattr(ending, field.name) for field in fields(ending)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ``ending`` of the JSON that ``logparse diagnose --json`` prints."""
+        found: dict[str, Any] = plain(self)
+        return found
+
+    def _repr_html_(self) -> str:
+        return html(ending_parts(self))
+
+
+class JobEstimate(PlannedJob):
+    """What a job should need and give: what ``logparse.estimate`` returns."""
+
+    @classmethod
+    def of(cls, planned: PlannedJob) -> JobEstimate:
+        """``planned`` with its outputs."""
+        return cls(**{field.name: getattr(planned, field.name) for field in fields(planned)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON document of the estimate, as ``logparse estimate --json`` prints it."""
+        return estimate_document(self)
+
+    def _repr_html_(self) -> str:
+        return html(estimate_parts(self))
 
 
 # What a side of a comparison may be: a log, folder or selector; a run that is read already; or several of both.
@@ -279,6 +331,75 @@ def compare(
     (old, others), (new, more) = (_side(side, place, how) for side in (baseline, candidate))
     known = more if others is None else others
     return RunComparison.of(compare_sides(old, new, chosen, limit, allowed, known, guards=guards))
+
+
+@naming_arguments()
+def diagnose(*logs: str | Path) -> Diagnosis:
+    """Show why the run stopped whose files are ``logs``, as ``logparse diagnose`` does; any text log is read.
+
+    Args:
+        logs: Files of one run: logs, folders, globs, URLs, or "-" for standard input.
+
+    Returns:
+        The ending: ``state``, ``family``, ``line``, ``text``, ``rank``, ``remedy``; ``to_dict()`` is its JSON.
+
+    Raises:
+        InputError: A log cannot be read.
+        NoStepLineError: The log is empty.
+    """
+    if not logs:
+        raise UsageError(tr("no log is given"), remedy=tr("give a log or a folder of logs"))
+    return Diagnosis.of(diagnose_run([str(log) for log in logs]))
+
+
+@naming_arguments()
+def estimate(
+    *,
+    model: str | None = None,
+    hw: str | None = None,
+    peak_tflops: float | None = None,
+    memory_gb: float | None = None,
+    formula: str | None = None,
+    config: str | Path | None = None,
+    tokens: float | None = None,
+    utilisation: float | None = None,
+    days: float | None = None,
+    from_log: str | Path | None = None,
+    **quantities: Any,
+) -> JobEstimate:
+    """Estimate what a job should need and give, as ``logparse estimate`` does.
+
+    Args:
+        model: A known model, such as "llama2-13b".
+        hw: Device, such as "910b3" or "h100".
+        peak_tflops: Peak of one device in TFLOP/s; wins over ``hw``.
+        memory_gb: Memory of one device in GB; wins over ``hw``.
+        formula: FLOPs formula; by default that of the real model.
+        config: TOML file with any arguments of ``analyze``.
+        tokens: Tokens to train on.
+        utilisation: Share of the peak that is reached, such as 0.4.
+        days: A deadline; the number of devices follows.
+        from_log: A log that gives model, layout, batch and utilization.
+        quantities: The job: ``devices``, ``tp``, ``pp``, ``dp``, ``cp``, ``ep``, ``vpp``, ``zero``,
+            ``sequence_parallel``, ``flash_attention``, ``dropout``, ``network_gbits``, or quantities of
+            ``logparse.schema.QUANTITIES``.
+
+    Returns:
+        The estimate: ``result`` has layouts and figures, ``to_dict()`` is its JSON.
+
+    Raises:
+        UsageError: An argument is unknown, or the job cannot be.
+        InputError, NoStepLineError: The log cannot be read.
+    """
+    job = {"memory_gb": memory_gb, "tokens": tokens, "utilisation": utilisation, "days": days, "from_log": from_log}
+    options = {"model": model, "hw": hw, "peak_tflops": peak_tflops, "formula": formula, "config": config}
+    check_names(quantities, JOB_TYPES)
+    short = {name: value for name, value in quantities.items() if name in JOB_TYPES}
+    check_types(options | job | short)
+    sizes = check_quantities({name: value for name, value in quantities.items() if name not in short})
+    file, log = None if config is None else Path(config), None if from_log is None else str(from_log)
+    machine, how_long = (model, hw, peak_tflops, memory_gb), (tokens, utilisation, days)
+    return JobEstimate.of(estimate_job(sizes, short, *machine, formula, file, *how_long, log))
 
 
 def _side(asked: SideLike, history: str | None, how: RunOptions) -> tuple[Side, Any]:

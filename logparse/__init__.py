@@ -1,6 +1,7 @@
 """Read the text log of a large-model training run: ``logparse.analyze("train.log", hw="910b3")``.
 
 ``analyze`` reads one run, ``analyze_many`` each log as a run of its own, and ``compare`` compares two runs or releases.
+``diagnose`` says why a run stopped, ``estimate`` what a job should need and give.
 
 Also public: ``logparse.schema`` (columns and quantities), ``logparse.errors``, and ``analysis`` (frames to numbers and
 charts).
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from logparse.memory import free_soon
 
 if TYPE_CHECKING:
-    from analysis.api import analyze, analyze_many, compare
+    from analysis.api import analyze, analyze_many, compare, diagnose, estimate
 
-__all__ = ["__version__", "analyze", "analyze_many", "compare"]
+__all__ = ["__version__", "analyze", "analyze_many", "compare", "diagnose", "estimate"]
 
 __version__ = "0.1.0"
 
@@ -38,5 +39,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names too, which are not there until they are asked for."""
-    return sorted({*globals(), *__all__})
+    """What is public, though it is not there until it is asked for."""
+    return sorted((*__all__, "errors", "schema"))

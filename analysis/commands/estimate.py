@@ -13,19 +13,12 @@ from analysis.commands import _options as options
 from analysis.commands._forms import Form
 from analysis.commands._input_files import input_files
 from analysis.commands._run_flags import with_quantity_flags
-from analysis.estimate.job_inputs import Asked, all_given, find_machine, short_facts
 from analysis.estimate.layout_search import Fit
 from analysis.files.outputs import write_charts
 from analysis.files.result_folder import ResultFolder
-from analysis.flops import find_formula, real_model_formula
-from analysis.model.catalogue import find_model
-from analysis.model.parameters import NO_DETAILS
 from analysis.present.console import make_console
 from analysis.present.views.estimate import estimate_document, estimate_parts
-from analysis.project.choose_options import choose_device, options_of
-from analysis.project.given_facts import gather
-from analysis.project.project_file import find_project_settings
-from analysis.run.checks.planned_job import estimate_planned
+from analysis.project.estimate_job import estimate_job
 from logparse.language import msg, tr
 
 
@@ -139,18 +132,20 @@ def estimate(
     form = Form(as_json, as_markdown, no_color)
     if out is not None:
         out.check(force, inputs=input_files([from_log]))
-    inputs = gather(given, model, config)
-    short = short_facts(devices=devices, tp=tp, pp=pp, dp=dp, cp=cp, ep=ep, vpp=vpp, zero=zero)
-    switches = {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
-    facts = all_given(short | short_facts(**switches, network_gbits=network_gbits), inputs)
-    standing = find_project_settings()
-    model_name = model or inputs.options.get("model")
-    by = formula or inputs.options.get("formula") or standing.get("formula")
-    counted_by = find_formula(by) if by else real_model_formula()
-    asked = Asked(counted_by, find_model(model_name).details if model_name else NO_DETAILS, tokens, utilisation, days)
-    asked.check()
-    machine = find_machine(*choose_device(hw, peak_tflops, (options_of(inputs), *standing.layers)), memory_gb)
-    planned = estimate_planned(facts, asked, machine, model_name, from_log)
+    short: dict[str, Any] = {
+        "devices": devices,
+        "tp": tp,
+        "pp": pp,
+        "dp": dp,
+        "cp": cp,
+        "ep": ep,
+        "vpp": vpp,
+        "zero": zero,
+    }
+    short |= {"sequence_parallel": sequence_parallel, "flash_attention": flash_attention, "dropout": dropout}
+    short |= {"network_gbits": network_gbits}
+    machine, how_long = (model, hw, peak_tflops, memory_gb), (tokens, utilisation, days)
+    planned = estimate_job(given, short, *machine, formula, config, *how_long, from_log)
     written = _write(planned.result.fit, out, force) if out is not None else None
     form.print(lambda: estimate_document(planned), lambda: estimate_parts(planned))
     if written is not None and (not as_json or planned.result.fit is None):

@@ -31,12 +31,20 @@ OPTION_TYPES: dict[str, tuple[type, ...]] = {
     "jobs": (int,),
     "require": (str, list, tuple),
 }
+# The arguments of logparse.estimate that are neither options of a run nor quantities.
+JOB_TYPES: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("devices", "tp", "pp", "dp", "cp", "ep", "vpp", "zero"), (int,)),
+    **dict.fromkeys(("sequence_parallel", "flash_attention", "dropout"), (bool,)),
+    **dict.fromkeys(("network_gbits", "memory_gb", "tokens", "utilisation", "days"), (int, float)),
+    "from_log": (str, Path),
+}
 # The smallest whole number that an option takes.
 LEAST = {"warmup": 0, "jobs": 1}
 # Arguments of the other functions.
 OTHERS = ("force", "tables", "theme", "price", "history", "threshold", "allow")
 # Flags whose argument has another name.
 RENAMED = {
+    "--from": "from_log",
     "--format": "log_format",
     "--format-file": "log_format",
     "--chart-format": "chart_formats",
@@ -46,7 +54,7 @@ RENAMED = {
 SWITCHES = {"strict", "all_files", "force", *(quantity.name for quantity in QUANTITIES if quantity.kind == "bool")}
 # By the flag: the argument of the same meaning.
 ARGUMENTS = {
-    **{f"--{name}".replace("_", "-"): name for name in (*OPTION_TYPES, *OTHERS)},
+    **{f"--{name}".replace("_", "-"): name for name in (*OPTION_TYPES, *OTHERS, *JOB_TYPES)},
     **{str(flag_of(quantity.name)): quantity.name for quantity in QUANTITIES if quantity.flag},
     **{quantity.short: quantity.name for quantity in QUANTITIES if quantity.short},
     **RENAMED,
@@ -127,7 +135,7 @@ def check_types(options: Mapping[str, Any]) -> None:
 
 def _wanted(name: str, value: Any) -> str | None:
     """What to give in place of ``value``; None where it can be used."""
-    kinds = OPTION_TYPES[name]
+    kinds = (OPTION_TYPES | JOB_TYPES)[name]
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         return tr("give a {kind}", kind=(float if float in kinds else kinds[0]).__name__)
     if isinstance(value, int) and name in LEAST and value < LEAST[name]:

@@ -15,6 +15,7 @@ from analysis.model.shape import ROLLOUTS
 from analysis.run.checks.expectations import Expectations
 from analysis.run.checks.self_checks import GOODPUT, CheckResult, is_withheld
 from analysis.run.checks.targets import Requirement
+from analysis.run.losses import Losses, losses_of
 from analysis.run.rates.printed_rates import DeviceMfu, LoggedRate, mfu_of_device, printed_rates
 from analysis.run.result import Analysis
 from analysis.run.rows.exclusion_reasons import OF_THE_RUN
@@ -25,6 +26,7 @@ from logparse.context.dialects import Framework
 from logparse.context.run_context import RunContext
 from logparse.decode.read_run import ParsedLog
 from logparse.errors import unknown_name
+from logparse.failures.ending import Ending
 from logparse.findings import Note
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass
@@ -63,6 +65,21 @@ class Run:
     def name(self) -> str:
         """The name of the run: that of its first log."""
         return self.log.name
+
+    @property
+    def model(self) -> str | None:
+        """The model: what the log calls it, else the names of models of its shape; None if both are unknown."""
+        return self.title.printed_model or " or ".join(self.title.models) or None
+
+    @property
+    def device(self) -> str | None:
+        """The device of one rank, such as "Ascend910B3"; None if it is unknown."""
+        return self.title.device
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the run ended: its state, cause, line and rank; None for one of several runs whose lines mix."""
+        return self.log.ending
 
     @cached_property
     def title(self) -> Title:
@@ -220,6 +237,11 @@ class Run:
     def hfu(self) -> float | None:
         """Steady HFU, as ``mfu`` but with the FLOPs of recomputation: a ratio, 0.5 is 50 %."""
         return self._steady("hfu")
+
+    @cached_property
+    def loss(self) -> Losses | None:
+        """The first, the last and the lowest loss; None where none is printed."""
+        return losses_of(self.steps)
 
     @property
     def goodput(self) -> float | None:

@@ -67,6 +67,54 @@ def test_a_figure_is_that_of_the_document(log):
     assert run.time_to_train_seconds == document["time_to_train_seconds"]
 
 
+def test_who_and_what_is_there_by_name(run):
+    document = run.to_dict()
+    assert (run.model, run.device) == ("llama2-7b", document["device"]["name"])
+    assert run.ending.state == document["ending"]["state"]
+    assert (run.loss.last, run.loss.steps) == (run.steps["loss"][-1], 60)
+    texts = [note["text"] for note in document["notes"] if note["level"] == "warning"]
+    assert run.warnings == texts
+
+
+def test_public_names_are_listed():
+    assert dir(logparse) == sorted((*logparse.__all__, "errors", "schema"))
+    assert all(callable(getattr(logparse, name)) for name in logparse.__all__ if name != "__version__")
+
+
+def test_diagnose_gives_what_the_command_gives(tmp_path):
+    ending = logparse.diagnose(LOG)
+    assert as_json(ending.to_dict()) == printed("diagnose", LOG, cwd=tmp_path)["ending"]
+    assert "<" in ending._repr_html_()
+    with pytest.raises(UsageError, match="no log is given"):
+        logparse.diagnose()
+
+
+JOB = {"model": "llama2-13b", "hw": "a100-80g", "devices": 8, "seq_length": 4096, "global_batch_size": 64}
+
+
+def test_estimate_gives_what_the_command_gives(tmp_path):
+    flags = (text for name, value in JOB.items() for text in (f"--{name.replace('_', '-')}", value))
+    estimate = logparse.estimate(**JOB)
+    assert as_json(estimate.to_dict()) == printed("estimate", *flags, cwd=tmp_path)
+    assert "llama2-13b" in estimate._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"devices": "8"}, "devices is '8'"),
+        ({"tpp": 2}, "unknown argument 'tpp'"),
+        ({"days": 0}, "days is 0"),
+        ({"from_log": 3}, "from_log is 3"),
+        ({"seq_length": 0}, "seq_length is 0"),
+    ],
+)
+def test_estimate_refuses_what_it_cannot_take(wrong, problem):
+    with pytest.raises(UsageError) as caught:
+        logparse.estimate(**JOB | wrong)
+    assert str(caught.value).startswith(problem)
+
+
 def test_an_unknown_figure_is_none():
     run = logparse.analyze(LOG)
     assert run.mfu is None

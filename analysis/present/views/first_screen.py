@@ -69,6 +69,7 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     if clauses := error_clauses(run):
         yield ScreenRow(tr("error"), "", clauses)
     yield from (row for row in (_time(run, rate), throughput(run, rate), _tflops(run, rate), _mfu(run, rate)) if row)
+    yield from _losses(run)
     yield from _lost(run)
     yield from (row for row in (remaining(run), compared(run)) if row)
     if clauses := missing_clauses(run):
@@ -345,6 +346,21 @@ def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
         return []
     low, high = (percent_of_peak(rate["mfu"] * end) for end in times)
     return [tr("HFU {low} to {high}", low=low, high=high)]
+
+
+def _losses(run: Run) -> Iterator[ScreenRow]:
+    """The last loss, the first and the lowest; a step of several models, or several runs, have several losses."""
+    losses = run.loss
+    if losses is None or run.generates or run.trainings > 1 or run.analysis.streams:
+        return
+    clauses = [tr("first {loss}", loss=three(losses.first))] if losses.steps > 1 else []
+    if losses.lowest not in (losses.first, losses.last):
+        step = None if losses.lowest_step is None else f"{losses.lowest_step:,}"
+        lowest = msg("lowest {loss}") if step is None else msg("lowest {loss} at step {step}")
+        clauses.append(tr(lowest, loss=three(losses.lowest), step=step))
+    lines = msg("of {n} lines") if losses.steps > 1 else msg("of {n} line")
+    clauses.append(tr(lines, n=f"{losses.steps:,}"))
+    yield ScreenRow(tr("loss"), three(losses.last), clauses)
 
 
 # What was lost.

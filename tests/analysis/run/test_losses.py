@@ -1,0 +1,37 @@
+"""The loss of a run: first, last and lowest, of rows that need not count for time."""
+
+import math
+
+import polars as pl
+import pytest
+
+from analysis.run.losses import losses_of
+
+NAN = math.nan
+
+
+def steps_of(rows):
+    schema = {"step": pl.Int64, "loss": pl.Float64, "excluded_reason": pl.String}
+    return pl.DataFrame([(*row, None)[:3] for row in rows], schema=schema, orient="row")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    {
+        "each step": ([(1, 9.0), (2, 3.0), (3, 4.0)], (9.0, 4.0, 3.0, 2, 3, 0)),
+        "a row that does not count for time": ([(1, 9.0, "warm_up"), (2, 8.0)], (9.0, 8.0, 8.0, 2, 2, 0)),
+        "a copy": ([(1, 9.0), (1, 1.0, "copy"), (2, 8.0)], (9.0, 8.0, 8.0, 2, 2, 0)),
+        "steps done again": ([(1, 9.0), (2, 1.0), (2, 8.0), (3, 7.0)], (9.0, 7.0, 7.0, 3, 3, 0)),
+        "NaN": ([(1, NAN), (2, 8.0), (3, math.inf)], (8.0, 8.0, 8.0, 2, 1, 2)),
+        "no step": ([(None, 9.0), (None, 8.0)], (9.0, 8.0, 8.0, None, 2, 0)),
+        "lines without a loss": ([(1, None), (2, 8.0)], (8.0, 8.0, 8.0, 2, 1, 0)),
+    }.values(),
+)
+def test_losses(rows, expected):
+    found = losses_of(steps_of(rows))
+    assert (found.first, found.last, found.lowest, found.lowest_step, found.steps, found.infinite) == expected
+
+
+@pytest.mark.parametrize("rows", [[], [(1, None)], [(1, NAN)]])
+def test_no_finite_loss(rows):
+    assert losses_of(steps_of(rows)) is None
