@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -47,7 +49,7 @@ LOW, HIGH = "y_low", "y_high"
 @dataclass(frozen=True)
 class Series:
     """A column of the steps and how it is drawn; ``clip`` leaves unusually high values above the scale,
-    ``base`` asks for a logarithmic one.
+    ``base`` asks for a logarithmic one. ``of_time``: rows that do not count for time do not count here.
     """
 
     column: str
@@ -57,6 +59,7 @@ class Series:
     from_zero: bool = True
     clip: bool = False
     base: int | None = None
+    of_time: bool = True
 
 
 @dataclass(frozen=True)
@@ -118,15 +121,21 @@ class Plot:
             styles = [list(DASHES[at // DASH_RUNS % len(DASHES)]) for at in range(len(self.runs))]
             scale = {"domain": list(self.runs), "range": styles}
             drawn = drawn.encode(strokeDash=alt.StrokeDash("run:N", scale=scale, legend=self._legend()))
-        return drawn.transform_filter(alt.datum.counted & self._below())
+        return self._where(drawn, *([alt.datum.counted] if self.series.of_time else []), self._below())
 
     def points(self, base: alt.Chart, rows: int) -> Any:
         """A row each."""
         import altair as alt
 
         marks = base.mark_point(filled=True, opacity=1, shape="circle", size=24 if rows < MANY_ROWS else 7, clip=True)
-        single = alt.datum.counted & (alt.datum.rows == 1)
-        return marks.encode(tooltip=self._tooltip()).transform_filter(single & self._below())
+        single = [alt.datum.rows == 1, *([alt.datum.counted] if self.series.of_time else [])]
+        return self._where(marks.encode(tooltip=self._tooltip()), *single, self._below())
+
+    @staticmethod
+    def _where(layer: Any, *conditions: Any) -> Any:
+        """The rows of ``layer`` that meet all ``conditions``; None is no condition."""
+        asked = [condition for condition in conditions if condition is not None]
+        return layer.transform_filter(reduce(and_, asked)) if asked else layer
 
     def band(self, base: alt.Chart) -> Any:
         """From the least to the greatest values of the buckets of each start, one shape: thousands would take seconds.
@@ -160,7 +169,7 @@ class Plot:
         """Rows that do not count, larger, or one of them among thousands would not be seen."""
         import altair as alt
 
-        return self._hollow(base).transform_filter(~alt.datum.counted & self._below())
+        return self._where(self._hollow(base), ~alt.datum.counted, self._below())
 
     def above(self, base: alt.Chart) -> Any:
         """Rows that lie above the scale, in the gutter over the frame."""
@@ -207,13 +216,13 @@ class Plot:
         )
 
     def _below(self) -> Any:
-        """Whether a row lies on the scale."""
+        """Whether a row lies on the scale; None where each does."""
         import altair as alt
 
         value = alt.datum[self.series.column]
         if self.ends:
             return (value <= alt.param(name=HIGH)) & (value >= alt.param(name=LOW))
-        return True if self.top is None else value <= self.top
+        return None if self.top is None else value <= self.top
 
     def _y(self, column: str) -> alt.Y:
         import altair as alt

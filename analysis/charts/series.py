@@ -72,25 +72,26 @@ def loss_chart(
 ) -> alt.LayerChart:
     """Training loss, with the loss of evaluations where there are any."""
     placed = None if evaluations is None or evaluations.is_empty() else evaluation_rows(steps, evaluations)
-    series = _series("loss", tr("loss"), ".5~g", from_zero=False)
+    series = _series("loss", tr("loss"), ".5~g", from_zero=False, of_time=False)
     return draw_series(series, steps, x, rows, evaluations=placed)
 
 
 def learning_rate_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Learning rate of every step."""
-    return draw_series(_series("learning_rate", tr("learning rate"), ".3~g", from_zero=False), steps, x, rows)
+    series = _series("learning_rate", tr("learning rate"), ".3~g", from_zero=False, of_time=False)
+    return draw_series(series, steps, x, rows)
 
 
 def grad_norm_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Norm of the gradients; on a logarithmic scale where the greatest would flatten all others."""
     base = 10 if wide(steps["grad_norm"]) else None
-    return draw_series(_series("grad_norm", tr("norm"), ".4~g", base=base), steps, x, rows)
+    return draw_series(_series("grad_norm", tr("norm"), ".4~g", base=base, of_time=False), steps, x, rows)
 
 
 def loss_scale_chart(steps: pl.DataFrame, x: str = "step", rows: Rows | None = None) -> alt.LayerChart:
     """Factor that keeps fp16 gradients in range: powers of two."""
     base = 2 if wide(steps["loss_scale"], 1) else None
-    return draw_series(_series("loss_scale", tr("factor"), ",~r", base=base), steps, x, rows)
+    return draw_series(_series("loss_scale", tr("factor"), ",~r", base=base, of_time=False), steps, x, rows)
 
 
 def _series(name: str, unit: str, style: str, **how: Any) -> Series:
@@ -118,7 +119,7 @@ def draw_series(
 
     rows = rows or Rows(chart_rows(steps))
     drawn = replace(rows, frame=rows.frame.filter(pl.col(series.column).is_not_null()))
-    excluded = drawn.frame.filter(~pl.col("counted"))
+    excluded = drawn.frame.filter(~pl.col("counted") & series.of_time)
     reasons = excluded["why"].unique(maintain_order=True).to_list()
     runs = steps["run"].unique(maintain_order=True).to_list()
     top = top_of(drawn.frame, series, rules, dashed)
@@ -191,7 +192,7 @@ def _account(steps: pl.DataFrame, drawn: pl.DataFrame, plot: Plot) -> list[str]:
     """What the chart shows of the run and what not."""
     column, top, bottom = plot.series.column, _highest_shown(plot), plot.ends.low if plot.ends else None
     uncopied = steps.filter(pl.col("excluded_reason").ne_missing(COPY))
-    excluded, copies = int((~uncopied["counted"]).sum()), len(steps) - len(uncopied)
+    excluded, copies = int((~uncopied["counted"]).sum()) * plot.series.of_time, len(steps) - len(uncopied)
     unknown = len(uncopied) - int(uncopied[column].is_finite().sum())
     above = int((uncopied[column].is_finite() & (uncopied[column] > top)).sum()) if top is not None else 0
     below = int((uncopied[column].is_finite() & (uncopied[column] < bottom)).sum()) if bottom is not None else 0
@@ -229,7 +230,7 @@ def top_of(drawn: pl.DataFrame, series: Series, rules: Sequence[Rule], dashed: s
     """
     if not series.from_zero or series.base:
         return None
-    typical = drawn.filter("counted").select(pl.col(series.column).quantile(0.9)).item()
+    typical = drawn.filter(pl.col("counted") | (not series.of_time)).select(pl.col(series.column).quantile(0.9)).item()
     most = highest(drawn, series.column, f"{series.column}_high", *([dashed] if dashed else []))
     top = min(most, typical * CLIP) if series.clip and typical else most
     return float(1.1 * max(top, *(rule.value for rule in rules), 0.0))

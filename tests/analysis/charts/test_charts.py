@@ -26,6 +26,7 @@ from analysis.charts import (
     time_breakdown_chart,
     time_chart,
     time_histogram,
+    tokens_chart,
 )
 from analysis.charts.along import ALONG
 from analysis.charts.histogram import histogram
@@ -173,13 +174,23 @@ def test_a_run_of_one_row_that_does_not_count_is_drawn():
 
 def test_rows_that_do_not_count_are_hollow_and_tell_their_reason():
     reasons = [REASON, "NaN"] + [None] * 28
-    chart = loss_chart(steps(counted=[False, False] + [True] * 28, excluded_reason=reasons))
+    chart = tokens_chart(steps(counted=[False, False] + [True] * 28, excluded_reason=reasons))
     hollow = [mark for mark in marks(chart) if mark.get("fill") in (None, "transparent", "none")]
     assert len(hollow) == 2
     assert REASON in hollow[0].get("aria-label", "")
     assert "NaN" in hollow[1].get("aria-label", "")
     assert hollow[0].get("d") != hollow[1].get("d"), "each reason has a shape of its own"
     assert len({mark.get("stroke") or mark.get("fill") for mark in marks(chart)} - {"transparent"}) == 1
+
+
+def test_a_row_that_does_not_count_for_time_counts_for_loss():
+    """Each is a full point of the line, and nothing says that it is left out."""
+    chart = loss_chart(steps(counted=[False, False] + [True] * 28, excluded_reason=[REASON, "NaN"] + [None] * 28))
+    drawn = marks(chart)
+    assert len(drawn) == 30
+    assert all(mark.get("fill") not in (None, "transparent", "none") for mark in drawn)
+    assert "excluded" not in subtitle(chart)
+    assert not [layer for layer in chart.to_dict()["layer"] if "counted" in json.dumps(layer.get("transform", ""))]
 
 
 def test_codes_are_called_as_the_caller_calls_them():
@@ -203,7 +214,7 @@ def test_a_colour_means_a_run():
 
 def test_the_subtitle_names_the_run_and_counts_what_is_left_out(drawn):
     assert "seven-b" in subtitle(drawn["loss"])
-    assert "excluded (1 of 30)" in subtitle(drawn["loss"])
+    assert "excluded (1 of 30)" in subtitle(drawn["tokens_per_second_per_device"])
 
 
 def test_a_run_in_which_every_row_counts_and_is_drawn_says_neither():
