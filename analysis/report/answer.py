@@ -11,7 +11,7 @@ from analysis.present.metric_names import headed, titled
 from analysis.present.numbers import percent_of_peak
 from analysis.present.parts import Bar, Cell, ScreenRow, Table
 from analysis.present.views.first_screen import rows, shown_rate
-from analysis.present.views.printed_rates import TFLOPS
+from analysis.present.views.printed_rates import TFLOPS, TOKENS
 from analysis.present.words import word
 from analysis.report.shown_numbers import LIMITS, NONE, difference, interval, level_of, number, percent, shown
 from analysis.run.run import Run
@@ -25,11 +25,18 @@ RATE_METRICS = (TIME, *RATED)
 IN_PROPORTION = ("samples_per_second_per_device", "tflops_per_second_per_device", "peak_utilization", "hfu")
 COMPARED = tuple(metric for metric in RATE_METRICS if metric.column not in IN_PROPORTION)
 # The metrics of a tile, by the column of a rate, in the order of the page; its row on the first screen of a terminal.
-TILES = {"mfu": msg("MFU"), "step_time_ms": msg("step time"), TFLOPS: msg("TFLOP/s"), "goodput": msg("goodput")}
-# In the tile of the step time.
-THROUGHPUT = msg("throughput")
+TILES = {
+    "mfu": msg("MFU"),
+    "step_time_ms": msg("step time"),
+    TOKENS: msg("throughput"),
+    "loss": msg("loss"),
+    TFLOPS: msg("TFLOP/s"),
+    "goodput": msg("goodput"),
+}
+# Those that have no tile where the terminal has no row for them, as goodput of a short run.
+_MAY_LACK = ("loss", "goodput")
 # Rows of the first screen of a terminal that the page shows in another way.
-SHOWN_ELSEWHERE = (*TILES.values(), THROUGHPUT, msg("warnings"), msg("error"))
+SHOWN_ELSEWHERE = (*TILES.values(), msg("warnings"), msg("error"))
 # A tile names this many of the overheads; the table below it has all.
 MOST_OVERHEADS = 2
 
@@ -60,12 +67,9 @@ def rate_of(run: Run, name: str) -> dict[str, Any]:
 
 
 def cards(run: Run, first: Run) -> list[Card]:
-    """The headline of ``run``, each figure with its difference from the first run where that is another.
-
-    Goodput has no tile where the terminal has no row for it, as of a short run.
-    """
+    """The headline of ``run``, each figure with its difference from the first run where that is another."""
     by_label = {row.label: row for row in rows(run)}
-    columns = [column for column in TILES if column != "goodput" or tr(TILES[column]) in by_label]
+    columns = [column for column in TILES if column not in _MAY_LACK or tr(TILES[column]) in by_label]
     return [_card(column, run, first, by_label) for column in columns]
 
 
@@ -73,18 +77,17 @@ def _card(column: str, run: Run, first: Run, by_label: Mapping[str, ScreenRow]) 
     label = tr(TILES[column])
     row = by_label.get(label)
     value, base = headline_value(run, column), None if run is first else headline_value(first, column)
-    clauses = list(row.clauses) if row else []
-    if column == "step_time_ms" and tr(THROUGHPUT) in by_label:
-        clauses = [*by_label[tr(THROUGHPUT)].clauses[:1], *clauses]
+    # A row of several figures begins with the one of its tile.
+    shown_value, *clauses = [row.value, *row.clauses] if row and row.value else [*row.clauses] if row else [NONE]
     shown_clauses = clauses[:MOST_OVERHEADS] if column == "goodput" else clauses
     limits = _limits_text(column) if column in LIMITS else ""
-    return Card(
-        label, row.value if row else NONE, shown_clauses, level_of(column, value), limits, difference(value, base)
-    )
+    return Card(label, shown_value, shown_clauses, level_of(column, value), limits, difference(value, base))
 
 
 def headline_value(run: Run, column: str) -> float | None:
     """The number of a tile."""
+    if column == "loss":
+        return run.loss.last if run.loss else None
     value: float | None = run.analysis.goodput if column == "goodput" else shown_rate(run)[column]
     return value
 
