@@ -154,8 +154,11 @@ def _has_ended(hits: Sequence[Hit]) -> bool:
 
 
 def _is_after(hit: Hit, line: int) -> bool:
-    """Whether no step refutes ``hit``: it is after the last ``line`` with one, or on it after the bar."""
-    return hit.line > line or (hit.line == line and hit.after_bar)
+    """Whether no step refutes ``hit``: it is after the last ``line`` with one, or on it after the bar.
+
+    What Kubernetes says of a pod that ended is above the steps of its log, or of another one.
+    """
+    return hit.line > line or (hit.line == line and hit.after_bar) or hit.has("of_pod", "names_pod")
 
 
 def _any_between(lines: Sequence[int], first: int, after: int) -> bool:

@@ -51,9 +51,14 @@ def attributed(cause: Hit, hits: Sequence[Hit]) -> Who:
     return Who(
         who.rank if cause.rank is None else cause.rank,
         who.local_rank if cause.local_rank is None else cause.local_rank,
-        cause.host or who.host,
+        cause.host or who.host or _pod_of(cause, hits),
         code if cause.code is None else cause.code,
     )
+
+
+def _pod_of(cause: Hit, hits: Sequence[Hit]) -> str | None:
+    """The only pod that a list of Kubernetes names, where the cause is why a pod ended."""
+    return _only({hit.host for hit in hits if hit.has("names_pod")}) if cause.has("of_pod") else None
 
 
 def _with_rank_of_others(who: Who, cause: Hit, hits: Sequence[Hit]) -> Who:

@@ -87,9 +87,9 @@ def with_lines_before(ending: Ending, part: Part, cause: Hit, ends: FileEnds) ->
 
 
 def with_error_file(ending: Ending, hits: Sequence[Hit]) -> Ending:
-    """``ending`` with the file in which a scheduler says that the errors of the job are."""
+    """``ending`` with the file or folder in which a scheduler or a launcher says that the errors of the job are."""
     named = next((hit for hit in hits if hit.has("error_file")), None)
-    if named is None or (ending.failed and ending.collect != "errors"):
+    if named is None or (ending.failed and ending.family != "unknown" and ending.collect != "errors"):
         return ending
     detail, figures = detail_of(named.meaning.remedy, named.text) or (None, {})
     return replace(ending, remedy=named.meaning.remedy, detail=detail, figures=figures, collect=None)

@@ -95,7 +95,7 @@ SAME_CHARACTERS, MOST_SAME = 60, 8
 # Lines above a cause that may say what it is about, and those with the frames of its traceback.
 LINES_ABOVE, LINES_OF_FRAMES = 12, 60
 # Groups of patterns that a Hit has attributes for, and the digits of a number that is no rank: HCCL's 4294967295.
-_ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent"))
+_ATTRIBUTES = frozenset(("code", "sig", "rank", "task", "local_rank", "host", "absent", "reason", "says"))
 NO_RANK = 8
 _RANKS = lazy_regex(r"\d+")
 # Ranks that a message itself names as the one that prints it: c10d "[Rank 1]", Megatron "Rank 3: found NaN", torch_npu
@@ -465,7 +465,7 @@ def _hit(opened: _Opened, signature: Signature, match: regex.Match[str]) -> Hit:
         "",
         0,
         quoted(text if signature.role != "context" else message, match[0]),
-        meaning_of(signature, code, _message_of(message, match)),
+        meaning_of(signature, code, _messages_of(message, match)),
         rank=_first_number(torn, line.rank, rank, process["rank"] if process else None),
         local_rank=_first_number(groups.get("local_rank"), line.local_rank),
         host=groups.get("host") or (process["host"] if process else line.host),
@@ -482,10 +482,16 @@ def _process(match: regex.Match[str]) -> str:
     return f"{match['call']}(), pid {match['pid']}" if match["call"] else f"pid {match['pid']}"
 
 
-def _message_of(message: str, match: regex.Match[str]) -> str:
-    """What a line says: from the type of its exception on, which ``match`` ends with, or after the match."""
+def _messages_of(message: str, match: regex.Match[str]) -> list[str]:
+    """What a line says: the reason that it gives, and all that it says, where its pattern names these.
+
+    Else what is from the type of its exception on, which ``match`` ends with, or after the match.
+    """
+    named = match.groupdict()
+    if "reason" in named:
+        return [text for text in (named["reason"], named.get("says")) if text]
     kind = _KIND.search(match[0])
-    return message[match.start() + kind.start() :] if kind else message[match.end() :] or message
+    return [message[match.start() + kind.start() :] if kind else message[match.end() :] or message]
 
 
 def _first_number(*values: int | str | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -97,18 +97,21 @@ class Meaning:
 _SHARED = ("family", "role", "grade", "remedy", "collect", "state", "unless", "general", "traits")
 
 
-def meaning_of(signature: Signature, code: int | None, message: str = "") -> Meaning:
-    """The meaning of a line with ``signature`` that prints the exit code ``code``, or says ``message``."""
+def meaning_of(signature: Signature, code: int | None, messages: Sequence[str] = ()) -> Meaning:
+    """The meaning of a line with ``signature`` that prints the exit code ``code``, or says one of ``messages``."""
     plain = Meaning(signature.id, *(getattr(signature, name) for name in _SHARED))
     if signature.general:
-        return by_words(plain, message)
+        return by_words(plain, *messages)
     by_code = _exit_codes().get(str(code)) if signature.role == "finding" else None
     return plain if by_code is None else replace(plain, **by_code)
 
 
-def by_words(plain: Meaning, message: str) -> Meaning:
-    """``plain`` with what words in general use say of ``message``; a line that was only logged stays one."""
-    found = words_for(message)
+def by_words(plain: Meaning, *messages: str) -> Meaning:
+    """``plain`` with what words in general use say of the first message that they know.
+
+    A line that was only logged stays one.
+    """
+    found = next((entry for message in messages if (entry := words_for(message)) is not None), None)
     if found is None:
         return plain
     logged = plain.role == "error"
