@@ -32,6 +32,7 @@ from logparse.language import LANGUAGES, msg, tr, use_language
 COMMANDS = {
     "analyze": msg("Analyze a run: step time, throughput, MFU, goodput."),
     "diagnose": msg("Show why a run stopped, and which rank."),
+    "explain": msg("Explain the code of a warning or a failure."),
     "merge": msg("Merge the results of `analyze --each` shards."),
     "baselines": msg("List published training rates, or show one with its source."),
     "estimate": msg("Estimate what a job should reach."),

@@ -124,6 +124,14 @@ def models() -> Iterator[str]:
 
 
 @_begins
+def codes() -> Iterator[str]:
+    """Codes of warnings and failures."""
+    from analysis.present.views.explain import every_code
+
+    return iter(every_code())
+
+
+@_begins
 def formulas() -> Iterator[str]:
     """Formulas of FLOPs."""
     from analysis.flops import all_formulas
