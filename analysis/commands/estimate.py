@@ -17,7 +17,7 @@ from analysis.estimate.layout_search import Fit
 from analysis.files.outputs import write_charts
 from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
-from analysis.present.views.estimate import estimate_document, estimate_parts
+from analysis.present.views.estimate import estimate_document, estimate_parts, short_parts
 from analysis.project.estimate_job import estimate_job
 from logparse.language import msg, tr
 
@@ -77,6 +77,7 @@ FromLog = Annotated[
     ),
 ]
 
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help=msg("Show every layout, stage and formula."))]
 FormulaName = Annotated[
     str | None,
     typer.Option(
@@ -119,6 +120,7 @@ def estimate(
     out: Out = None,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
+    verbose: Verbose = False,
     no_color: options.NoColor = False,
     force: options.Force = False,
     lang: options.Language = None,
@@ -147,7 +149,8 @@ def estimate(
     machine, how_long = (model, hw, peak_tflops, memory_gb), (tokens, utilisation, days)
     planned = estimate_job(given, short, *machine, formula, config, *how_long, from_log)
     written = _write(planned.result.fit, out, force) if out is not None else None
-    form.print(lambda: estimate_document(planned), lambda: estimate_parts(planned))
+    shown_parts = estimate_parts if verbose or as_markdown else short_parts
+    form.print(lambda: estimate_document(planned), lambda: shown_parts(planned))
     if written is not None and (not as_json or planned.result.fit is None):
         make_console(stderr=True, no_color=no_color).print(written)
 

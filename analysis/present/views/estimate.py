@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from analysis.estimate.job import Estimate, Section, Smallest
 from analysis.estimate.layout_search import Fit
 from analysis.estimate.worked_figure import Figure
 from analysis.present.as_json import fact_document, note_document
-from analysis.present.numbers import percent
+from analysis.present.numbers import percent, step_time, three
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.words import describe_origin, say, word, words
 from analysis.run.checks.planned_job import PlannedJob
@@ -20,6 +20,46 @@ from logparse.schema import SCHEMA_VERSION
 
 GB = 1e9
 DAY = 86400
+# Layouts of the short answer.
+LAYOUTS_SHOWN = 5
+
+
+def short_parts(planned: PlannedJob) -> list[Part]:
+    """Whether it fits, some layouts, and the step time; a job without a layout has all its parts."""
+    result = planned.result
+    if result.fit is None or not result.layouts:
+        return estimate_parts(planned)
+    best = sorted(result.layouts, key=lambda fit: not fit.fits)[:LAYOUTS_SHOWN]
+    more = len(result.layouts) - len(best)
+    hint = tr("-v shows {n} more layouts, all stages and every formula", n=more) if more else tr("-v shows all stages")
+    return [
+        Heading(tr("estimate: {name}", name=_name(planned)), "title"),
+        *_verdict(result),
+        _layouts(best),
+        *_step(planned),
+        Sentences([Sentence(say(note), "info") for note in result.notes]),
+        Sentence(hint),
+    ]
+
+
+def _step(planned: PlannedJob) -> Iterator[Sentence]:
+    """The step time at the given utilization, else at the published rate."""
+    seconds, at = planned.result.value("step_time"), planned.published
+    if seconds is not None:
+        yield Sentence(tr("step time: {time} at the given utilization", time=step_time(float(seconds) * 1000)))
+    if at is None:
+        return
+    rate = three(at.row.tokens_per_second_per_device or 0.0)
+    mfu = tr(" (MFU {share})", share=percent(at.mfu)) if at.mfu is not None else ""
+    text = tr(
+        "step time: {time} at the rate that {publisher} publishes for {devices} devices: {rate} tokens/s/p{mfu}",
+        time=step_time(at.seconds * 1000),
+        publisher=at.row.publisher,
+        devices=at.row.devices,
+        rate=rate,
+        mfu=mfu,
+    )
+    yield Sentence(text)
 
 
 def estimate_parts(planned: PlannedJob) -> list[Part]:
@@ -29,7 +69,8 @@ def estimate_parts(planned: PlannedJob) -> list[Part]:
         Heading(tr("estimate: {name}", name=_name(planned)), "title"),
         *_verdict(result),
         *([_stages(result, result.fit)] if result.fit else []),
-        *([_layouts(result)] if result.layouts else []),
+        *([_layouts(result.layouts)] if result.layouts else []),
+        *_step(planned),
         *(part for section in result.sections for part in _section(section)),
         Heading(tr("inputs")),
         Table(
@@ -133,7 +174,7 @@ def _stages(result: Estimate, fit: Fit) -> Table:
     return Table(headings, tuple(rows))
 
 
-def _layouts(result: Estimate) -> Table:
+def _layouts(layouts: Sequence[Fit]) -> Table:
     headings = (tr("layout"), tr("devices"), tr("largest stage"), "GB", tr("stages that do not fit"), tr("fits"))
     rows = (
         (
@@ -144,7 +185,7 @@ def _layouts(result: Estimate) -> Table:
             tr(", ").join(map(str, fit.overflows)) or "-",
             _yes(fit.fits),
         )
-        for fit in result.layouts
+        for fit in layouts
     )
     return Table(headings, tuple(rows))
 

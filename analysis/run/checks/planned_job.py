@@ -21,7 +21,9 @@ from analysis.estimate.job_inputs import (
 )
 from analysis.flops import Formula
 from analysis.model.shape import ModelShape
+from analysis.published.baselines import published
 from analysis.run.build import analyze_run
+from analysis.run.checks.published_step import PublishedStep, step_at_published_rate
 from analysis.run.load import Loaded, load
 from analysis.run.options import RunOptions
 from logparse.context.relations import is_derived
@@ -32,11 +34,15 @@ from logparse.light_dataclass import dataclass, field, fields, replace
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """An estimate and its facts; ``name`` is that of the model, or of the log that gave them, None without."""
+    """An estimate and its facts; ``name`` is that of the model, or of the log that gave them, None without.
+
+    ``published`` is a step of the layout that is estimated, at a published rate.
+    """
 
     name: str | None
     result: Estimate
     facts: Mapping[str, Fact]
+    published: PublishedStep | None = None
 
 
 def estimate_planned(
@@ -57,7 +63,9 @@ def estimate_planned(
         *mtp_notes(model, facts),
         *result.notes,
     )
-    return PlannedJob(model or log, replace(result, notes=notes), facts)
+    device = machine.device.name if machine.device else None
+    step = step_at_published_rate(job, result.fit.layout.devices, device, published()) if result.fit else None
+    return PlannedJob(model or log, replace(result, notes=notes), facts, step)
 
 
 SHAPE = {f.name for f in fields(ModelShape)} - {"padded_vocab_size"}

@@ -59,8 +59,28 @@ def test_a_given_layout_by_the_exact_count_and_by_the_rule():
     assert [s["in_flight"] for s in found["stages"]] == [4, 3, 2, 1]
 
 
+@pytest.mark.parametrize(
+    ("model", "device", "devices"), [("llama2-7b", "910b3", 16), ("llama3-8b", "h100", 8), ("llama2-13b", "a100", 8)]
+)
+def test_the_short_answer_is_twenty_lines_at_most(model, device, devices):
+    job = ("--model", model, "--hw", device, "--devices", str(devices), "--seq-length", "4096")
+    done = run_logparse("estimate", *job, "--global-batch-size", "64", cwd=ROOT, COLUMNS="80")
+    lines = done.stdout.strip().splitlines()
+    assert len(lines) <= 20
+    assert sum(line.startswith("tp ") and "ZeRO" in line for line in lines) == 6
+    assert "-v shows" in lines[-1]
+
+
+def test_the_step_at_a_published_rate_is_batch_over_rate():
+    """ModelLink: 2,680 tokens/s/p of llama2-7b; 64 x 4096 tokens on 16 devices take 6.11 s."""
+    job = ("--model", "llama2-7b", "--hw", "910b3", "--devices", "16", "--seq-length", "4096")
+    assert "step time" not in run_logparse("estimate", *job, cwd=ROOT).stdout
+    shown = " ".join(run_logparse("estimate", *job, "--global-batch-size", "64", cwd=ROOT).stdout.split())
+    assert "step time: 6.11 s at the rate that ModelLink publishes for 8 devices: 2,680 tokens/s/p (MFU" in shown
+
+
 def test_table_says_which_stage_overflows():
-    shown = run_logparse(*THIRTEEN, "--devices", "8", "--tp", "1", "--pp", "4", "--zero", "0", cwd=ROOT).stdout
+    shown = run_logparse(*THIRTEEN, "--devices", "8", "--tp", "1", "--pp", "4", "--zero", "0", "-v", cwd=ROOT).stdout
     assert "! stage 1 does not fit: 87.06 GB of 80.00, 7.06 GB too much" in shown
     assert "12 x 40 x 5,120^2" in shown
     assert "--tp" in shown
