@@ -32,7 +32,7 @@ Baseline = Annotated[
     str,
     typer.Argument(
         metavar="A",
-        help="Baseline: a log, a folder of runs, a run id, or key=value.",
+        help="Baseline: a log, a folder or pattern of runs, a run id, or key=value.",
     ),
 ]
 Candidates = Annotated[list[str], typer.Argument(metavar="B...", help="Candidates, in the same form.")]

@@ -22,6 +22,7 @@ from analysis.run.options import RunOptions
 from logparse.errors import NoStepLineError, UsageError
 from logparse.findings import info
 from logparse.inputs.remote import entries
+from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.stores import is_url, shown
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
@@ -114,8 +115,13 @@ def _is_there(path: str) -> bool:
 
 
 def _of_logs(asked: str, how: RunOptions, report: Report) -> Side:
-    """Each file or folder within a folder is a run; a file is one, and so are the files of a pattern together."""
-    parts = entries(asked) if is_url(asked) else _entries(Path(asked))
+    """Each file or folder within a folder is a run; a file is one. Of a pattern each file is one, ranks together."""
+    if is_url(asked):
+        parts = [[part] for part in entries(asked)]
+    elif _is_there(asked):
+        parts = [[part] for part in _entries(Path(asked))]
+    else:
+        parts = [list(files) for _, files in named_runs([asked], each=True)]
     records = {record.run_id: record for record in _records(parts, how, report)}
     if not records:
         problem = tr("no log in the folder {path}", path=shown(asked))
@@ -129,12 +135,12 @@ def _entries(path: Path) -> list[str]:
     return [str(p) for p in sorted(inside)]
 
 
-def _records(parts: Sequence[str], how: RunOptions, report: Report) -> Iterator[RunRecord]:
-    """The run of each log; what lies among others and is no log is left out."""
-    for part in parts:
+def _records(runs: Sequence[Sequence[str]], how: RunOptions, report: Report) -> Iterator[RunRecord]:
+    """The run of each list of files; what lies among others and is no log is left out."""
+    for files in runs:
         try:
-            yield record_logs([part], how, Marks())
+            yield record_logs(files, how, Marks())
         except NoStepLineError:
-            if len(parts) == 1:
+            if len(runs) == 1:
                 raise
-            report(info("log_left_out", path=shown(part)))
+            report(info("log_left_out", path=shown(files[0])))

@@ -127,7 +127,7 @@ def gauge(run: Run) -> Bar | None:
 def describe_peak(peak: DevicePeak) -> str:
     """The peak with all that must be known of it."""
     return tr(
-        "peak {value} TFLOP/s: {device}, {dtype}, basis {basis}, confidence {confidence}",
+        "peak {value} TFLOP/s: {device} ({dtype}, {basis}; confidence {confidence})",
         value=f"{peak.peak_tflops_per_second:,g}",
         device=tr(peak.name),
         dtype=tr(peak.dtype),

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from analysis.batch.peers import COMPARED, DEVIATIONS, FAR, FEWEST_COMPARABLE, TOKENS, outliers, peer_median
+from analysis.batch.peers import COMPARED, FAR, FEWEST_COMPARABLE, TOKENS, outliers, peer_median
 from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shared_columns, shown_columns
@@ -126,7 +126,6 @@ def render_index(
         by_peers=any(judged),
         by_limits=not all(judged),
         far=percent(FAR, 0),
-        deviations=f"{DEVIATIONS:g}",
         fewest=FEWEST_COMPARABLE,
     )
 

@@ -125,7 +125,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
     inference = find_inference(contents.ends)
-    trains_nothing = msg("it is of inference ({place}): nothing is trained")
+    trains_nothing = msg("this is an inference log ({place})")
     reasons += [tr(trains_nothing, place=_place(*inference, sources))] if inference else []
     reasons += [_describe_stepless(*stepless)] if stepless else []
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []

@@ -443,7 +443,7 @@ def _noise(noise: Noise | None, finding: Finding) -> str:
     if min(runs) < FEWEST_RUNS or noise.spread == 0:
         return noise_text
     visible = tr(
-        "{n} + {m} runs detect a change of {visible} in 80 of 100 cases; {threshold} needs {needed} runs per side",
+        "{n} + {m} runs can detect {visible} (power 80 %); {threshold} needs {needed} runs per side",
         n=runs[0],
         m=runs[1],
         visible=percent(noise.visible(*runs), 2),

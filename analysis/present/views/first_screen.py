@@ -334,7 +334,7 @@ def _unlike_formula(rate: Mapping[str, Any]) -> list[str]:
     of_formula = rate["peak_utilization"]
     if of_formula is None or percent_of_peak(of_formula) == percent_of_peak(rate["mfu"]):
         return []
-    return [tr("FLOPs of the real model, not the formula")]
+    return [tr("counts the real model, not the formula")]
 
 
 def _hfu(run: Run, rate: Mapping[str, Any]) -> list[str]:
@@ -445,11 +445,16 @@ def compared(run: Run) -> ScreenRow | None:
     if not has_device and not 1 / SAME_DEVICE <= nearest.share <= SAME_DEVICE:
         return None
     # The best rate is of the best device: of an unknown one it says nothing.
-    of_best = [tr("{share} of the best", share=percent(best.share, 0))] if best is not nearest and has_device else []
+    of_best = [_of_best(best)] if best is not nearest and has_device else []
     same = [tr("probably this run")] if is_equal(nearest) else []
     device = nearest.row.device
     of_device = [tr("measured on {device}", device=device.upper())] if device and not has_device else []
     return ScreenRow(tr("compared"), "", [_share_of(nearest), *of_device, *same, *of_best])
+
+
+def _of_best(best: Against) -> str:
+    rate = three(best.row.tokens_per_second_per_device or 0.0)
+    return tr("{share} of the best ({best})", share=percent(best.share, 0), best=rate)
 
 
 def is_equal(match: Against) -> bool:

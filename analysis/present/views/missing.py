@@ -62,7 +62,7 @@ def missing_clauses(run: Run) -> list[str]:
     if not figures:
         return []
     if is_withheld(run.checks, RATES):
-        return [tr("{figures}: withheld, as the first line says", figures=tr(", ").join(figures))]
+        return [tr("{figures}: withheld, see the first line", figures=tr(", ").join(figures))]
     if data := _data_without_tokens(run):
         return [*_of_samples(run), tr("tokens/s, TFLOP/s, MFU: not computed for {data}", data=word("data", data))]
     if _known_rate(run)["step_time_ms"] is None and "rate_lacks_sizes" not in notes:

@@ -66,7 +66,7 @@ def _no_goodput(run: Run) -> str:
     untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
     one_mean = any(note.code == "time_by_rate_of_run" for note in run.notes)
     if one_mean and (run.title.seconds or 0.0) >= SHORTEST_SECONDS:
-        return tr("no goodput: the mean step time alone is known")
+        return tr("no goodput: the log has only the average step time")
     if run.has_few_steps if untimed else run.short:
         if untimed or run.has_few_counted:
             lines = msg("short log, under {n} counted lines: no goodput")

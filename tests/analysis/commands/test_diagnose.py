@@ -44,9 +44,9 @@ WAIT = f"[rank{{0}}]: [Rank {{0}}] {TIMEOUT}\n"
         ("EI0006: x\n[rank1]: EI0006: x\n", "failed: ranks waited for a missing rank (hypothesis)"),
         (
             "ImportError: /env/a.so: undefined symbol: _Z\n",
-            "failed: a compiled package does not fit torch or CUDA (established)",
+            "failed: a compiled package does not fit torch or CUDA (certain)",
         ),
-        ("ValueError: a\n", "failed: an exception (established)"),
+        ("ValueError: a\n", "failed: an exception (certain)"),
         ("".join(map(NOT_ALL.format, range(5))), "failed: 3 of 8 ranks did not join (supported)"),
     ],
 )

@@ -238,7 +238,7 @@ def test_the_page_of_a_failed_run_begins_with_its_cause(pages):
     text = (pages / "runs/memory/report.html").read_text()
     block = text[text.index('<div class="ending"') :]
     block = block[: block.index("</div>")]
-    assert "failed at step 30 of 500: rank 3, out of device memory (established)" in block
+    assert "failed at step 30 of 500: rank 3, out of device memory (certain)" in block
     assert re.search(r"memory\.log, line \d+: \[rank3\]: torch\.OutOfMemoryError", block)
     for label in ("before it", "after it", "try"):
         assert f">  {label}</th>" in block

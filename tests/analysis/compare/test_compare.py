@@ -298,6 +298,14 @@ def folder(tmp_path):
     return tmp_path
 
 
+def test_each_file_of_a_pattern_is_a_run(tmp_path):
+    for seed, name in enumerate(("old-a", "old-b", "old-c", "new-a", "new-b", "new-c")):
+        write_run(tmp_path / f"{name}.log", seed, 1030.0 if "new" in name else 1000.0)
+    shown = run_logparse("compare", "old-*.log", "new-*.log", cwd=tmp_path).stdout
+    assert "baseline: old-*.log, runs: 3" in shown
+    assert "candidate: new-*.log, runs: 3" in shown
+
+
 def test_folders_of_logs(folder):
     done = run_logparse("compare", "old", "new", cwd=folder)
     assert done.returncode == 0

@@ -209,7 +209,7 @@ def test_runs_that_are_alike_are_marked_by_their_median(browser, alike):
         # It has no run alike, so that the limits for all hold.
         assert marked["larger"] == ["mfu"]
         legend = page.page.locator(".legend").inner_text()
-        assert "more than 10 % and 5 median absolute deviations below the median of comparable runs" in legend
+        assert "far below comparable runs: over 10 % below their median" in legend
         assert "fewer than 5 comparable runs: " in legend
 
 

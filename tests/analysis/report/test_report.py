@@ -456,7 +456,7 @@ def test_the_page_speaks_chinese(llama):
         use_language("en")
     said = " ".join(Text(page).words)
     assert '<html lang="zh-CN">' in page
-    for text in ("步耗时", "算力利用率", "初始慢步", "停顿", "并行布局"):
+    for text in ("步耗时", "算力利用率", "预热", "停顿", "并行布局"):
         assert text in said
 
 

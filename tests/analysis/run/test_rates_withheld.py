@@ -59,7 +59,7 @@ def test_rates_of_single_steps_that_spread_say_so(tmp_path):
 def test_the_screen_says_that_rates_are_withheld_and_asks_for_no_flag(tmp_path):
     (tmp_path / "run.log").write_text(log(32.123), encoding="utf-8")
     shown = run_logparse("analyze", "run.log", cwd=tmp_path).stdout
-    assert "missing       tokens/s/p, TFLOP/s, MFU: withheld, as the first line says" in shown
+    assert "missing       tokens/s/p, TFLOP/s, MFU: withheld, see the first line" in shown
     assert "pass --" not in shown
     assert "throughput    32.1 samples/s of all devices, printed by the log" in shown
     assert "but 2.00 by batch and step time" in shown

@@ -118,7 +118,7 @@ def test_no_format_is_near_without_a_trainer_and_the_draft_is_named(tmp_path):
 def test_a_log_of_inference_is_said_to_train_nothing(tmp_path, trainer, line):
     (tmp_path / "run.log").write_text(f"{line}\n" * 3)
     done = run_logparse("analyze", "run.log", cwd=tmp_path)
-    assert f"this looks like {trainer} (line 1); it is of inference (line 1): nothing is trained" in done.stderr
+    assert f"this looks like {trainer} (line 1); this is an inference log (line 1)" in done.stderr
     assert (done.returncode, "pass the log of a training" in done.stderr) == (3, True)
     (tmp_path / "run.log").write_text(f"{line}\n" * 3 + CLOCKED)
     assert run_logparse("analyze", "run.log", cwd=tmp_path).returncode == 0
