@@ -1,7 +1,7 @@
 """The steps of a training that prints them nowhere, by its last line: its time, its steps per second and its epochs.
 
-Comes in: rows with the epochs done, at one interval, and such a line. Goes out: the planned steps where one number alone
-fits the rounding of all that is printed; else the steps of the rows where one interval alone does.
+Comes in: rows with the epochs done, at one interval, and such a line. Goes out: the planned steps where one number
+alone fits the rounding of all that is printed, and the steps of the rows where one interval alone does.
 """
 
 from __future__ import annotations

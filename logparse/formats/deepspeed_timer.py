@@ -8,7 +8,17 @@ rate of the last pass: ``[timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=158.3
 Source: deepspeedai/DeepSpeed 0.1.0, deepspeed/pt/deepspeed_timer.py; 0.7, deepspeed/utils/timer.py, ThroughputTimer.stop.
 """
 
-from logparse.formats._base import NUMBER, TIMESTAMP, Choice, Companion, LogFormat, Name, Reading, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    TIMESTAMP,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    Reading,
+    Sample,
+    SettingSentence,
+)
 from logparse.formats._deepspeed import LAUNCHED
 
 # The dump of the configuration: the name, dots where there is room for them, the value.

@@ -97,7 +97,9 @@ FORMAT = LogFormat(
         *PEFT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
-        SettingSentence("step", "objective/rlhf_reward", r"['\"](?P<generates>objective/rlhf_reward)['\"]: ", first=True),
+        SettingSentence(
+            "step", "objective/rlhf_reward", r"['\"](?P<generates>objective/rlhf_reward)['\"]: ", first=True
+        ),
         *PREFERENCE_SENTENCES,
         SettingSentence(
             "lengths", "Dataset Token Length: ", r"Dataset Token Length: [\d.]+±(?P<spread>[\d.]+),", first=True

@@ -5,7 +5,18 @@ and answers per device over the whole step, by the log's own count: no MFU is ma
 are ``timing/...`` and no time of the step is printed.
 """
 
-from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, PairLines, Reading, Record, Sample, SettingSentence
+from logparse.formats._base import (
+    NUMBER,
+    Choice,
+    Companion,
+    LogFormat,
+    Name,
+    PairLines,
+    Reading,
+    Record,
+    Sample,
+    SettingSentence,
+)
 
 GIB = float(2**30)
 # From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
