@@ -75,6 +75,7 @@ DECODED_COLUMNS = (
     Column("elapsed_time_per_iteration_ms", FLOAT, "ms", "time of one optimizer step as printed, or as follows"),
     Column("runtime_seconds", FLOAT, "s", "time since the process began to train, as printed"),
     Column("training_seconds", FLOAT, "s", "time of the whole training, as printed at its end"),
+    Column("training_epochs", FLOAT, "", "epochs of the whole training, as printed at its end"),
     Column("global_batch_size", INT, "samples", "samples per optimizer step over all devices"),
     Column("seq_length", INT, "tokens", "sequence length printed on the line"),
     Column("consumed_samples", INT, "samples", "samples since the start of training"),

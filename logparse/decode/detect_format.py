@@ -202,6 +202,8 @@ def _trainer_reasons(trainer: Trainer | None, sources: Sequence[Source]) -> list
         trainer=trainer.name,
         place=_place(trainer.source, trainer.line_number, sources),
     )
+    if trainer.by_epochs:
+        return [looks, tr("it is read once an epoch is done, and none is")]
     return [looks] if trainer.is_read else [looks, tr("its step lines are not supported")]
 
 

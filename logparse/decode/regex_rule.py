@@ -100,7 +100,7 @@ def find_tails(heads: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
         return pl.DataFrame(schema=PAIRS)
     body = pl.col("body")
     ended = heads.lazy().filter(pl.col("complete") & ~body.str.strip_chars_end().str.ends_with("|"))
-    last = body.str.extract(rf"([^|]*{NUMBER}(?:/[0-9.]+)?)\s*$") + "|"
+    last = body.str.extract(rf"([^|]*{NUMBER}(?:/[0-9.]+)?%?)\s*$") + "|"
     label, value = label_and_value(fmt.pair)
     tails = ended.with_columns(last).drop_nulls("body")
     named = tails.select("row", "source", "line_number", label=label.str.strip_chars(), text=value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from logparse.decode.summary_steps import with_steps_of_summary
 from logparse.decode.values import whole
 
 # Epochs done are printed to so many decimals at least.
@@ -20,6 +21,7 @@ def with_step(
 
     With ``on_line`` the step is on the line itself, so that no bar gives another.
     """
+    rows = with_steps_of_summary(rows)
     if not on_line and "epochs_done" in rows.columns and rows["epochs_done"].is_not_null().any():
         return _by_epochs_done(rows)
     if by_samples and {"consumed_samples", "global_batch_size"} <= set(rows.columns):
@@ -168,10 +170,11 @@ def _without_redrawn_bars(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _steps_per_epoch(rows: pl.DataFrame, planned: bool) -> pl.Expr:
     """By the samples of an epoch and the batch; else, where ``planned``, by the steps and epochs of the plan."""
-    names = ("epoch_samples", "global_batch_size", "train_steps", "epochs")
-    samples, batch, steps, epochs = (
+    names = ("epoch_samples", "global_batch_size", "train_steps", "epochs", "training_epochs")
+    samples, batch, steps, *epochs_printed = (
         pl.col(name).cast(pl.Float64) if name in rows.columns else pl.lit(None, pl.Float64) for name in names
     )
+    epochs = pl.coalesce(epochs_printed)
     # Where lines have steps of their own, the first bar of a log may be of another training.
     by_plan = pl.when(epochs > 0).then(steps / epochs) if planned else pl.lit(None, pl.Float64)
     # Transformers before 4.46 end a step of the last batches of an epoch in the next one; their plan rounds down.

@@ -17,8 +17,8 @@ DTYPE = {c.name: c.dtype for c in DECODED_COLUMNS}
 _LEAST = {"elapsed_time_per_iteration_ms": 1e-3, "global_batch_size": 1.0, "seq_length": 1.0}
 _MOST = {"elapsed_time_per_iteration_ms": 10 * 365.25 * 86_400_000}
 _EXACT, TINY = 2.0**53 - 1, 1e-9
-# Stamps with the month first, as rich prints them, and with a year of two digits.
-OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f")
+# Stamps with the month first, as rich prints them, with a year of two digits, and a clock without a day.
+OTHER_STAMPS = ("%m/%d/%y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%y-%m-%d %H:%M:%S%.f", "%H:%M:%S")
 # The end of the last year of a training.
 _LAST_MILLISECOND = 7_258_118_400_000
 # Columns without a unit that count something.

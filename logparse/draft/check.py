@@ -124,7 +124,7 @@ def check_format(fmt: LogFormat, sources: Sequence[Source]) -> FormatCheck:
     for source in sources:
         for block in read_blocks(source, BLOCK_BYTES):
             kept.lines += block.count
-            _read_block(block.lines, fmt, kept)
+            _read_block(block.bare(block.lines), fmt, kept)
     return _account(fmt, kept)
 
 

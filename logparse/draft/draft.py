@@ -6,7 +6,8 @@ a value whose unit or column the log leaves open is ignored, and its doubt names
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
@@ -41,6 +42,7 @@ TIMES = frozenset({TIME, RUNTIME, PACE, "logged_steps_per_second"})
 RATES = frozenset({PACE, *(column.name for column in DECODED_COLUMNS if "per_second" in column.name)})
 # Columns that give the step, one set or another.
 STEPS: tuple[frozenset[str], ...] = (frozenset({"step"}), frozenset({"epoch", "step_in_epoch"}))
+_CLOCKED = {"text": pl.String(), "clock": pl.Datetime("us")}
 Doubt = Literal["epochs", "starts_again", "no_time", "no_loss", "no_values", "two_counters"]
 
 
@@ -101,10 +103,11 @@ def draft_format(sources: Sequence[Source], most_lines: int = MOST_LINES) -> tup
 
     Raises NoStepLineError where no lines repeat with a number that grows.
     """
-    lines = list(islice(_lines(sources), most_lines))
+    clocked = list(islice(_lines(sources), most_lines))
+    lines, clocks = [(number, text) for number, text, _ in clocked], {number: time for number, _, time in clocked}
     families = find_families(lines)
     secrets = secret_words(pl.DataFrame({"text": [text for _, text in lines]}, schema={"text": pl.String}))
-    drafts = [_draft(family, lines, has_two_counters(family, families), secrets) for family in families]
+    drafts = [_draft(family, lines, clocks, has_two_counters(family, families), secrets) for family in families]
     drafts = [_without_secrets(draft, secrets) for draft in drafts if hide(draft.head, secrets) == draft.head]
     tested = (_tested(draft, sources) for draft in drafts if "no_values" not in draft.doubts)
     read = (found for found in tested if found and found[1].read >= READ * found[0].n)
@@ -146,10 +149,11 @@ def _tested(draft: Draft, sources: Sequence[Source]) -> tuple[Draft, FormatCheck
     return replace(draft, labels=[*draft.labels, *others]), check
 
 
-def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str]]:
+def _lines(sources: Sequence[Source]) -> Iterator[tuple[int, str, datetime | None]]:
+    """The lines as formats read them, and the clock that a tool put before each."""
     for source in sources:
         for block in read_blocks(source, BLOCK_BYTES):
-            yield from block.lines.select("line_number", "text").iter_rows()
+            yield from block.bare(block.lines).select("line_number", "text", "clock").iter_rows()
 
 
 def _without_secrets(draft: Draft, secrets: frozenset[str]) -> Draft:
@@ -160,13 +164,17 @@ def _without_secrets(draft: Draft, secrets: frozenset[str]) -> Draft:
 
 
 def _draft(
-    family: StepFamily, lines: Sequence[tuple[int, str]], ambiguous: bool, secrets: frozenset[str] = frozenset()
+    family: StepFamily,
+    lines: Sequence[tuple[int, str]],
+    clocks: Mapping[int, datetime | None],
+    ambiguous: bool,
+    secrets: frozenset[str],
 ) -> Draft:
     places = family.places[:: -(-len(family.places) // MOST_SAMPLES)]
     table, counted = table_head(places, lines)
     head, layout = (table, None) if table else _line_patterns(family, places)
     places = _with_pairs(places, head, layout) if layout else places
-    seconds = _seconds_per_step(places, family)
+    seconds = _seconds_per_step(places, clocks, family)
     labels = _labels(layout, bodies_after(places, head), family, seconds) if layout else []
     example = places[len(places) // 2]
     draft = Draft(
@@ -251,9 +259,14 @@ def _labels(layout: PairLayout, bodies: Sequence[str], family: StepFamily, secon
     return labels
 
 
-def _seconds_per_step(places: Sequence[Occurrence], family: StepFamily) -> float | None:
-    """The median time of a step by the stamps of the lines; None where they have none."""
-    stamps = pl.Series([place.text[: place.begin] for place in places]).to_frame("text").select(clock(pl.col("text")))
+def _seconds_per_step(
+    places: Sequence[Occurrence], clocks: Mapping[int, datetime | None], family: StepFamily
+) -> float | None:
+    """The median time of a step by the stamps of the lines, or those that a tool put there; None where none has one."""
+    lines = pl.DataFrame(
+        [(place.text[: place.begin], clocks[place.line_number]) for place in places], _CLOCKED, orient="row"
+    )
+    stamps = lines.select(pl.coalesce(clock(pl.col("text")), "clock"))
     steps = pl.Series([place.value for place in places], dtype=pl.Float64)
     passed = stamps.to_series().diff().dt.total_milliseconds() / 1000 / steps.diff()
     median = passed.filter((steps.diff() > 0) & (passed > 0)).median()

@@ -23,8 +23,10 @@ FEWEST, SAME, MOST_FALLS = 3, 0.6, 0.34
 MOST_TRIED, MOST_LOOKED_AT = 16, 2000
 # Kinds of lines that are worth a draft.
 MOST_FAMILIES = 8
+# A step may be glued to its word: ``iteration100``.
 _INTEGER = lazy_regex(
-    r"(?<![\w.\-+:,])\d{1,12}(?![\w.]|[,:]\d| ?%)|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.]|[,:]\d| ?%)"
+    r"(?:(?<![\w.\-+:,])|(?<=\b(?i:step|iter|iteration)))\d{1,12}(?![\w.]|[,:]\d| ?%)"
+    r"|(?:(?<==)|(?<=[^\d:]:)) ?\d{1,12}(?![\w.]|[,:]\d| ?%)"
 )
 _NUMBER = lazy_regex(r"\d+(?:[.,:]\d+)*(?:[eE][-+]?\d+)?")
 _BAR = lazy_regex(r"%\|[^|]*\|")

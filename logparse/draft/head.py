@@ -16,6 +16,7 @@ from logparse.formats._base import BAR_RATE, NUMBER
 from logparse.lazy_regex import lazy_regex
 
 _EPOCH = lazy_regex(r"(?i)\bepochs?[\s:=#\[(]{0,4}(\d+)(?:\s*/\s*(\d+))?[\s,|;:\])-]{1,6}$")
+_TOTAL = lazy_regex(r"(\s*(?:/|of)\s*)(\d+)")
 # A row of a table has at least so many cells; the pattern of one cell.
 MOST_NARROW, _CELL = 3, r"[^\s,|]+"
 TOTAL = "train_steps"
@@ -37,8 +38,9 @@ def head_of(family: StepFamily, places: Sequence[Occurrence]) -> tuple[str, bool
     if word[:1].isalpha() and not any(regex.search(r"\w$", _before(place, word)) for place in places):
         start = r"\b" + start
     epoch, epochs = _epoch(places, word)
-    # A step that falls with each epoch is one within it.
-    in_epoch = bool(family.falls and epochs and min(epochs) > 0 and family.falls == len(set(epochs)) - 1)
+    # A step that falls with each epoch is one within it; so is one that is not where the epoch is in its own plan.
+    falls = family.falls and min(epochs, default=0) > 0 and family.falls == len(set(epochs)) - 1
+    in_epoch = bool(falls or ("(?P<epochs>" in epoch and _is_within_epoch(places, word)))
     # Without a word the sign before the step is the one after the epoch.
     start = start if word or not epoch else ""
     return f"{epoch}{start}{_step_and_total(places, in_epoch)}", False
@@ -75,6 +77,18 @@ def _epoch(places: Sequence[Occurrence], word: str) -> tuple[str, list[int]]:
     return pattern, [int(epoch[1]) for epoch in epochs if epoch]
 
 
+def _is_within_epoch(places: Sequence[Occurrence], word: str) -> bool:
+    """Whether the step and its number of steps are of an epoch: steps of a training are as far as its epochs are."""
+    for place in places:
+        total, epoch = _TOTAL.match(place.text, place.end), _EPOCH.search(place.text[: place.begin].removesuffix(word))
+        if total is None or epoch is None:
+            return False
+        per_epoch, rest = divmod(int(total[2]), max(int(epoch[2]), 1))
+        if rest or not (int(epoch[1]) - 1) * per_epoch <= place.value <= (int(epoch[1]) + 1) * per_epoch:
+            return True
+    return False
+
+
 def _step_and_total(places: Sequence[Occurrence], in_epoch: bool) -> str:
     """The pattern of the step, of the number of steps, and of the clock of a bar."""
     total, rest = _total([place.text[place.end :] for place in places], "steps_per_epoch" if in_epoch else TOTAL)
@@ -84,7 +98,7 @@ def _step_and_total(places: Sequence[Occurrence], in_epoch: bool) -> str:
 
 def _total(texts: Sequence[str], column: str) -> tuple[str, Sequence[str]]:
     """The pattern of the number of steps, "" where a line does not print it; and the texts after it."""
-    totals = [total for text in texts if (total := regex.match(r"(\s*(?:/|of)\s*)(\d+)", text))]
+    totals = [total for text in texts if (total := _TOTAL.match(text))]
     if len(totals) < len(texts):
         return "", texts
     one = len({total[2] for total in totals}) == 1

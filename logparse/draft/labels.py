@@ -213,6 +213,9 @@ def _clock_or_none(label: str, values: Sequence[str], columns: tuple[str, ...]) 
     column, draft = columns[0], partial(DraftLabel, label, len(values), values[0])
     if column == RUNTIME:
         return _of_clock(label, values)
+    # A clock with colons is no time of a step; when it was 0 is not printed.
+    if column == TIME and all(":" in value for value in values) and _all_match(_CLOCK, values):
+        return draft(None, "grows", (RUNTIME,))
     if column == "overflow" and all(value.lower() in ("true", "false") for value in values):
         return draft(Reading(column))
     if column == "step" or not _all_match(_NUMBER_OR_NONE, values):

@@ -49,9 +49,11 @@ _ENDS = {"|": r"\|", ";": ";", ",": r",(?:\s|$)", " - ": r"\s-\s", "\t": r"\t", 
 _ENDS |= {"| ": r"(?:[|;]|,(?:\s|$))"}
 # Last, since a comma without a blank may part thousands.
 _ENDS |= {", ": ","}
-_BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +"}
+_BETWEEN = {":": r"\s*:\s*", "=": r"\s*=\s*", " ": r" +", "": ""}
 _NUMERIC = r"[-+]?[.\d][^|;=()]*?|[nN]a[nN]|[-+]?[iI]nf"
-_UNITS = sorted({*BARE_UNITS, "ms", "s", "sec", "GiB", "GB", "MiB", "MB", "%"}, key=lambda unit: (-len(unit), unit))
+_UNITS = sorted(
+    {*BARE_UNITS, "ms", "s", "sec", "min", "GiB", "GB", "MiB", "MB", "%"}, key=lambda unit: (-len(unit), unit)
+)
 _AFTER_VALUE = rf"(?: ?(?:{'|'.join(_UNITS)}))?"
 _WORD = r"[A-Za-z_][\w./%()\[\]-]*"
 # A unit without a label, and at most two words after it: ``ms``, ``% bf16 MFU``, ``/gpu``, ``s run``.
@@ -85,13 +87,15 @@ def _layouts(units: bool, parted: bool) -> Iterator[PairLayout]:
 
 def _label_pattern(delimiter: str, between: str) -> str:
     narrow = delimiter in (" ", "  ")
+    if between == "":
+        return "[A-Za-z_]+"
     if between == " ":
         return _WORD if narrow else rf"{_WORD}(?: {_WORD})*?"
     return r"[A-Za-z_][^\s:=|,;]*?" if narrow else r"[A-Za-z_][^:=|,;\t]*?"
 
 
 def _value_pattern(delimiter: str, between: str) -> str:
-    if between == " ":
+    if between in (" ", ""):
         return rf"(?:{_NUMERIC}){_AFTER_VALUE}" if delimiter == " " else _NUMERIC
     return rf"\S+?{_AFTER_VALUE}" if delimiter == " " else ".*?"
 

@@ -79,7 +79,7 @@ def _like_steps(sources: Sequence[Source]) -> Iterator[tuple[str, int]]:
     left = MOST_LINES
     for source in sources:
         for block in read_blocks(source, BLOCK_BYTES):
-            lines = block.lines.head(left)
+            lines = block.bare(block.lines.head(left))
             like = lines.filter(text.str.contains(_LOSS) & ~text.str.contains(_OTHER))
             texts = like.select("line_number", "text").iter_rows()
             yield from ((source.name, number) for number, line in texts if may_hold_step(line))

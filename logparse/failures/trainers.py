@@ -27,12 +27,16 @@ class FileEnds:
 
 @dataclass(frozen=True)
 class Trainer:
-    """Who printed a log, the line that shows it, and whether a format reads its step lines."""
+    """Who printed a log, the line that shows it, and whether a format reads its step lines.
+
+    ``by_epochs``: it prints a whole line once an epoch is done.
+    """
 
     name: str
     source: str
     line_number: int
     is_read: bool
+    by_epochs: bool = False
 
 
 def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer | None:
@@ -41,11 +45,12 @@ def find_trainer(ends: FileEnds, formats: Sequence[LogFormat] = ()) -> Trainer |
     Trainers with ``traces`` in ``formats`` come before the others; libraries beneath a trainer come after them.
     """
     lines = _lines(ends).filter(~pl.col("text").str.contains(_PROSE))
-    others, trainers, libraries = (_table()[name] for name in ("others", "trainers", "other_libraries"))
+    tables = ("by_epochs", "others", "trainers", "other_libraries")
+    by_epochs, others, trainers, libraries = (_table()[name] for name in tables)
     known = (*_traces(formats, beneath=False), *trainers.items(), *_traces(formats, beneath=True), *libraries.items())
-    for name, marks in (*others.items(), *known):
+    for name, marks in (*by_epochs.items(), *others.items(), *known):
         for source, number in _places(lines, marks):
-            return Trainer(name, source, number, is_read=name not in others)
+            return Trainer(name, source, number, is_read=name not in others, by_epochs=name in by_epochs)
     return None
 
 

@@ -1,9 +1,9 @@
-"""fairseq 0.10 and later: ``train_inner | epoch 001:    100 / 1423 loss=4.655, ..., wps=29046, ups=0.15, ..., num_updates=100, ...``.
+"""fairseq 0.6 and later: ``train_inner | epoch 001:    100 / 1423 loss=4.655, ..., wps=29046, ups=0.15, ..., num_updates=100, ...``.
 
 All are means since the line before. ``wps`` is tokens with a loss per second of all devices. On a TPU of 2020 it counts
 one update of each line, so no time is derived from it, nor from ``ups`` with its two decimals. The stamps of whole
 seconds give the time, which includes saves and validation in between. ``bsz`` is samples of an update; their length is
-known where all are filled up (``sample_break_mode`` none).
+known where all are filled up (``sample_break_mode`` none). Before 0.10 a line begins with ``| epoch`` and has no stamp.
 """
 
 from logparse.formats._base import NUMBER, Choice, LogFormat, Name, Reading, Sample, SettingSentence, evaluation, event
@@ -63,8 +63,8 @@ FORMAT = LogFormat(
     title="fairseq (log_format simple)",
     framework="fairseq",
     traces=(r"\bfairseq(?:_cli)?[/.]",),
-    marker=("train_inner | epoch ",),
-    head=r"\btrain_inner \| epoch (?P<epoch>\d+): +\d+ / \d+ ",
+    marker=("| epoch ",),
+    head=r"(?:\btrain_inner |^)\| epoch (?P<epoch>\d+): +\d+ / \d+ ",
     pair=r"([A-Za-z_][^=,\s]*)=([^,\s]*)(?:,|\s|$)",
     separator=",",
     labels=LABELS,
@@ -93,6 +93,21 @@ FORMAT = LogFormat(
                 "grad_norm": 4.168,
                 "loss_scale": 8.0,
                 "runtime_seconds": 487.0,
+            },
+        ),
+        Sample(
+            "| epoch 001:    100 / 1133 loss=13.125, nll_loss=12.9, ppl=7819.4, wps=268912, ups=1.5, wpb=190000, bsz=6120, "
+            "num_updates=101, lr=1.2e-05, gnorm=2.5, clip=0%, oom=0, loss_scale=128.000, wall=71, train_wall=66",
+            {
+                "step": 101,
+                "epoch": 1,
+                "loss": 13.125,
+                "logged_tokens_per_second": 268912.0,
+                "global_batch_size": 6120,
+                "learning_rate": 1.2e-05,
+                "grad_norm": 2.5,
+                "loss_scale": 128.0,
+                "runtime_seconds": 71.0,
             },
         ),
         Sample(

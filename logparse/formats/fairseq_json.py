@@ -1,6 +1,6 @@
 """fairseq with ``log_format`` json, and metaseq (OPT): ``train_inner | {"epoch": 1, "update": 0.027, "loss": "16.475", ...}``.
 
-The same values as in ``fairseq``, each a string of six digits at most.
+The same values as in ``fairseq``, each a string of six digits at most. A logger may leave the words before the record out.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Sample, evaluation
@@ -11,8 +11,8 @@ FORMAT = LogFormat(
     title="fairseq, metaseq (log_format json)",
     framework="fairseq or metaseq",
     traces=(r"\bmetaseq(?:_cli|[/.](?:cli|trainer|tasks|models))[/.]?",),
-    marker=("train_inner | {",),
-    head=r'\btrain_inner \| \{"epoch": (?P<epoch>\d+), ',
+    marker=("train_inner | {", '"num_updates": '),
+    head=r'(?:\btrain_inner \| \{"epoch": (?P<epoch>\d+)|^\{"epoch": \d+, "update": [\d.]+), ',
     pair=r'"([^"]+)": "?([^",}]*)"?(?:, |\})',
     separator=r"[,}]",
     labels=LABELS,
@@ -42,6 +42,19 @@ FORMAT = LogFormat(
                 "learning_rate": 4e-05,
                 "grad_norm": 19.777,
                 "loss_scale": 4.0,
+                "runtime_seconds": 161.0,
+            },
+        ),
+        Sample(
+            '{"epoch": 1, "update": 0.004, "loss": "16.446", "wps": "288.7", "ups": "0.02", "wpb": "16384", "bsz": "8", '
+            '"num_updates": "2", "lr": "4e-05", "gnorm": "19.75", "train_wall": "57", "wall": "161"}',
+            {
+                "step": 2,
+                "loss": 16.446,
+                "logged_tokens_per_second": 288.7,
+                "global_batch_size": 8,
+                "learning_rate": 4e-05,
+                "grad_norm": 19.75,
                 "runtime_seconds": 161.0,
             },
         ),

@@ -87,7 +87,8 @@ FORMAT = LogFormat(
             "'train_steps_per_second': ",
             # It comes before the pace of a bar, which is of the last steps alone. 0 is a rate that was not counted.
             r"(?:'train_runtime': '?(?P<training_seconds>[\d.]+)'?, [^{}]*?)?"
-            r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)",
+            r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)"
+            r"(?:'?, [^{}]*?'epoch': '?(?P<training_epochs>[\d.]+))?",
             belongs_to="all",
         ),
         Companion("%|", BAR, belongs_to="behind"),
@@ -249,6 +250,7 @@ FORMAT = LogFormat(
                 "learning_rate": 0.0001983,
                 "epochs_done": 0.4255,
                 "training_seconds": 112.8,
+                "training_epochs": 3.0,
                 "logged_steps_per_second": 0.319,
             },
         ),

@@ -20,7 +20,7 @@ FORMAT = LogFormat(
     clock_of_epoch=True,
     marker=("s/step", "us/sample"),
     head=(
-        r"(?:^|[\r\x08])(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+) (?:\[=+\] -|━+|-) +(?P<runtime_seconds>\d+)s "
+        r"(?:^|[\r\x08])(?P<step_in_epoch>\d+)/(?P<steps_per_epoch>\d+) (?:\[=+\] -|━+|-) +(?P<runtime_seconds>\d+)s (?:- )?"
         r"(?:(?:(?P<elapsed_time_per_iteration_ms>\d+)m|(?P<logged_seconds_per_step>\d+))s/step"
         rf"(?: - (?:[a-z_]*acc\w*: {NUMBER} - )?loss: (?P<loss>{NUMBER}))?)?"
     ),
@@ -58,6 +58,20 @@ FORMAT = LogFormat(
                 "runtime_seconds": 626.0,
                 "logged_seconds_per_step": 2.0,
                 "loss": 1.75,
+            },
+        ),
+        Sample(
+            "Epoch 2/4\n500/500 - 90s - 180ms/step - accuracy: 0.5 - loss: 2.25",
+            {
+                "step": 1000,
+                "train_steps": 2000,
+                "epoch": 2,
+                "epochs": 4,
+                "step_in_epoch": 500,
+                "steps_per_epoch": 500,
+                "runtime_seconds": 90.0,
+                "elapsed_time_per_iteration_ms": 180.0,
+                "loss": 2.25,
             },
         ),
         Sample(

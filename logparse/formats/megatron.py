@@ -307,7 +307,7 @@ FORMAT = LogFormat(
         "actual throughput per NPU with recompute (TFLOP/s/NPU)": Reading(
             "logged_measured_hardware_tflops_per_second_per_device"
         ),
-        "mfu": Reading("logged_mfu", scale=0.01),  # MindSpeed-LLM FSDP2: percent
+        "mfu": Reading("logged_mfu", scale=0.01, suffix="%"),  # MindSpeed-LLM FSDP2: percent
         "MFU": Reading("logged_mfu", scale=0.01, suffix="%"),
         "HFU": Reading("logged_hfu", scale=0.01, suffix="%"),
         "core attn ratio (%)": Reading("core_attention_ratio", scale=0.01),
@@ -346,6 +346,7 @@ FORMAT = LogFormat(
             "cpu_used_memory(GB)",
             "cpu_available_memory(GB)",
             "cpu_memory_usage(%)",
+            "mem usages",
             "fix-router or fix-sub-seq-length is set, current loss is not reliable, only for test",
         }
     ),
@@ -365,6 +366,12 @@ FORMAT = LogFormat(
         Companion(
             "Effective Tera Flops per GPU: ",
             rf"Effective Tera Flops per GPU: (?P<logged_tflops_per_second_per_device>{NUMBER}) and total",
+        ),
+        # Megatron-Bridge: its first rank prints the rate of the interval that the last rank prints next.
+        Companion(
+            "Step Time : ",
+            r"\bStep Time : \S+ GPU utilization: (?P<logged_tflops_per_second_per_device>[\d.]+)(?:MODEL_)?TFLOP/s/GPU",
+            belongs_to="next",
         ),
         # Megatron-DeepSpeed leaves the update to DeepSpeed and prints 0 skipped iterations whatever it does.
         SKIPPED_UPDATES,
@@ -708,6 +715,18 @@ FORMAT = LogFormat(
                 "elapsed_time_per_iteration_ms": 121899.8,
                 "loss": 12.52221,
                 "logged_tflops_per_second_per_device": 41.94,
+            },
+        ),
+        Sample(
+            "Step Time : 7.04s GPU utilization: 24.7MODEL_TFLOP/s/GPU\n"
+            " iteration        1/      10 | elapsed time per iteration (ms): 7037.3 | lm loss: 6.7 | mfu: 45.75%",
+            {
+                "step": 1,
+                "train_steps": 10,
+                "elapsed_time_per_iteration_ms": 7037.3,
+                "loss": 6.7,
+                "logged_tflops_per_second_per_device": 24.7,
+                "logged_mfu": 0.4575,
             },
         ),
         Sample(

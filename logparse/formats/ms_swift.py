@@ -24,7 +24,7 @@ from logparse.formats._preference import PREFERENCE_CHOICES, PREFERENCE_SENTENCE
 
 GIB = float(2**30)
 # The quotes of a dict, or of JSON.
-_PLAN = r"['\"]global_step/max_steps['\"]: ['\"]\d+"
+_PLAN = r"['\"](?:global_step/max_steps|iteration)['\"]: ['\"]\d+"
 # The Trainer of transformers has neither; Megatron-SWIFT prints other arguments. With sequence parallelism its own count
 # of the batch and its epochs differ.
 _NOT_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size")
@@ -34,20 +34,23 @@ FORMAT = LogFormat(
     title="ms-swift (console, logging.jsonl)",
     framework="ms-swift",
     rate_covers="start",
-    marker=("{'loss': ", '{"loss": '),
-    # The last JSON line holds the history of all steps.
-    head=rf"(?:\{{'|^\{{\")loss['\"]: ['\"]?(?P<loss>{NUMBER})['\"]?, ",
+    marker=("{'loss': ", '{"loss": ', "{'eps': ", '{"eps": '),
+    # The last JSON line holds the history of all steps. PPO has episodes per second first, and no loss of its own.
+    head=rf"(?:\{{'|^\{{\")(?:loss['\"]: ['\"]?(?P<loss>{NUMBER})['\"]?, |eps['\"]: \d+, )",
     pair=r"['\"]([^'\"]+)['\"]: (?:['\"]([^'\"]*)['\"]|([^'\",{}\[\]]+))(?:, |\})",
     separator=r"[,}]",
     labels={
         "global_step/max_steps": Reading("step", suffix=r"/\d+"),
         "global_step": Reading("step"),  # 2024
+        "iteration": Reading("step", suffix=r"/\d+"),  # 4.x with Megatron
         "grad_norm": Reading("grad_norm"),
         "learning_rate": Reading("learning_rate"),
+        "lr": Reading("learning_rate"),  # PPO
         "epoch": Reading("epochs_done"),
         "elapsed_time": Reading("runtime_seconds"),
         "memory(GiB)": Reading("max_memory_reserved_bytes", scale=GIB),
         "aux_loss": Reading("load_balancing_loss"),
+        "load_balancing_loss": Reading("load_balancing_loss"),
         "train_speed(iter/s)": Reading("logged_steps_per_second"),
         "train_speed(s/it)": Reading("logged_seconds_per_step"),
         "tokens_per_gpu_per_sec": Reading("logged_tokens_per_second_per_device"),
@@ -64,11 +67,18 @@ FORMAT = LogFormat(
             "reward",
             "reward_std",
             "nll_loss",
+            "episode",
         }
     ),
     ignored_patterns=(r"[^/]+/.*", r"\w*(?:loss|acc)\w*"),
-    required=("step", "loss"),
-    companions=(Companion("global_step/max_steps", rf"{_PLAN}/(?P<train_steps>\d+)"), SKIPPED_UPDATES),
+    required=("step",),
+    companions=(
+        *(
+            Companion(marker, rf"{_PLAN}/(?P<train_steps>\d+)")
+            for marker in ("global_step/max_steps", "iteration': '", 'iteration": "')
+        ),
+        SKIPPED_UPDATES,
+    ),
     records=(
         *(evaluation(f"{q}eval_loss{q}: ", rf"{q}eval_loss{q}: '?(?P<loss>{NUMBER})", "eval") for q in "'\""),
         *(
@@ -87,6 +97,9 @@ FORMAT = LogFormat(
         *PEFT_SENTENCES,
         # GRPO and its like: a step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "reward_std", r"['\"](?P<generates>reward_std)['\"]: ", first=True),
+        SettingSentence(
+            "step", "objective/rlhf_reward", r"['\"](?P<generates>objective/rlhf_reward)['\"]: ", first=True
+        ),
         *PREFERENCE_SENTENCES,
         SettingSentence(
             "lengths", "Dataset Token Length: ", r"Dataset Token Length: [\d.]+±(?P<spread>[\d.]+),", first=True
@@ -144,6 +157,45 @@ FORMAT = LogFormat(
                 "logged_tokens_per_second_per_device": 276.6,
                 "logged_tokens_per_second": 2212.0,
                 "max_memory_reserved_bytes": 64.5 * GIB,
+            },
+        ),
+        Sample(
+            "{'loss': 0.51, 'grad_norm': 1.75, 'learning_rate': 9e-08, 'load_balancing_loss': 1.25, "
+            "'iteration': '5/800', 'elapsed_time': '9m 40s', 'memory(GiB)': 64.5, 'train_speed(s/it)': 116.25}\n"
+            "Train:   1%|          | 5/800 [09:40<25:40:18, 116.25s/it]",
+            {
+                "step": 5,
+                "train_steps": 800,
+                "loss": 0.51,
+                "grad_norm": 1.75,
+                "learning_rate": 9e-08,
+                "load_balancing_loss": 1.25,
+                "runtime_seconds": 580.0,
+                "logged_seconds_per_step": 116.25,
+                "max_memory_reserved_bytes": 64.5 * GIB,
+            },
+        ),
+        Sample(
+            '{"loss": 0.75, "iteration": "10/800", "elapsed_time": "17m 17s", "train_speed(s/it)": 103.5}\n'
+            "Train:   1%|▏         | 10/800 [17:17<22:42:45, 103.5s/it]",
+            {
+                "step": 10,
+                "train_steps": 800,
+                "loss": 0.75,
+                "runtime_seconds": 1037.0,
+                "logged_seconds_per_step": 103.5,
+            },
+        ),
+        Sample(
+            "{'eps': 0, 'objective/kl': '3.25', 'objective/rlhf_reward': '2.5', 'lr': '5e-06', 'episode': 16, "
+            "'epoch': '1.6', 'global_step/max_steps': '2/3', 'elapsed_time': '6m 42s', 'train_speed(s/it)': '201.1'}",
+            {
+                "step": 2,
+                "train_steps": 3,
+                "learning_rate": 5e-06,
+                "epochs_done": 1.6,
+                "runtime_seconds": 402.0,
+                "logged_seconds_per_step": 201.1,
             },
         ),
         Sample(

@@ -143,6 +143,57 @@ LOGS = {
         {"step": 50, "loss": 2.25, MS: 95, "logged_samples_per_second": 173.2},
         set(),
     ),
+    "glued labels": (
+        lambda n: f"iter{n} loss{2.3 - n / 1000:.2f} lr1.0e-04 dt{250 + n % 7}ms",
+        {"step": 50, "loss": 2.25, "learning_rate": 1e-4, MS: 251},
+        set(),
+    ),
+    "a step that is glued to its word": (
+        lambda n: f"epoch 0 iteration{n}, Loss: {2.3 - n / 1000:.4f}, Train Steps/Sec: 2.5{n // 10 % 9}",
+        {"step": 50, "epoch": 0, "loss": 2.25, "logged_steps_per_second": 2.55},
+        set(),
+    ),
+    "a rate of tokens with two slashes": (
+        lambda n: f"step {n} | loss {2.3 - n / 1000:.2f} | dur 2.{n // 10 % 9}s | tok/sec/gpu 1365{n % 9}",
+        {"step": 50, "loss": 2.25, MS: 2500, "logged_tokens_per_second_per_device": 13655},
+        set(),
+    ),
+    "a prefix with commas and colons": (
+        lambda n: (
+            f"[INFO, host1:1234, train.py:88, rank:0] step: {n}, loss: {2.3 - n / 1000:.2f}, time: 0.2{n // 10 % 9}s"
+        ),
+        {"step": 50, "loss": 2.25, MS: 250},
+        set(),
+    ),
+    "minutes since the start": (
+        lambda n: f"Iter {n:4d} loss: {2.3 - n / 1000:6.2f} elapsed time: {n / 50:4.1f} min",
+        {"step": 50, "loss": 2.25, RUNTIME: 60},
+        set(),
+    ),
+    "a clock": (
+        lambda n: f"step {n}: loss={2.3 - n / 1000:.2f} time=10:{n // 60:02}:{n % 60:02} s/step=0.9{n // 10 % 9}",
+        {"step": 50, "loss": 2.25, MS: 950},
+        {"time"},
+    ),
+    "steps of an epoch among epochs": (
+        lambda n: f"epoch: 48/300, iter: {n}/7393, iter_time: 0.57{n // 10 % 9}s, total_loss: {2.3 - n / 1000:.2f}",
+        {
+            "step": 47 * 7393 + 50,
+            "train_steps": 300 * 7393,
+            "epoch": 48,
+            "epochs": 300,
+            "step_in_epoch": 50,
+            "steps_per_epoch": 7393,
+            "loss": 2.25,
+            MS: 575,
+        },
+        set(),
+    ),
+    "steps of a training among epochs": (
+        lambda n: f"epoch: 1/5, iter: {n}/1000, iter_time: 0.57{n // 10 % 9}s, total_loss: {2.3 - n / 1000:.2f}",
+        {"step": 50, "train_steps": 1000, "epoch": 1, "epochs": 5, "loss": 2.25, MS: 575},
+        set(),
+    ),
 }
 
 
@@ -213,6 +264,16 @@ def test_a_table_is_read_by_its_headings(tmp_path):
     assert check.read == len(rows)
     assert "<loss>" in draft.head
     assert {"epochs", "no_time"} <= set(draft.doubts)
+
+
+@pytest.mark.parametrize("before", ["2026-03-01T08:00:{s:02}.123456789Z ", "host7: ", "worker-0  | "])
+def test_a_draft_is_of_the_lines_without_what_tools_put_before_them(tmp_path, before):
+    steps = [f"step: {n}, loss: {3 - n / 100:.2f}" for n in range(1, 40)]
+    plain, _ = drafted(tmp_path, steps)
+    draft, check = drafted(tmp_path, [before.format(s=n) + step for n, step in enumerate(steps)])
+    assert (draft.head, draft.marker, check.read) == (plain.head, plain.marker, len(steps))
+    # The clock of a collector gives the time.
+    assert draft.timed == ("Z" in before)
 
 
 @pytest.mark.parametrize(

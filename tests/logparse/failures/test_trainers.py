@@ -124,9 +124,9 @@ def test_a_log_of_inference_is_said_to_train_nothing(tmp_path, trainer, line):
     assert run_logparse("analyze", "run.log", cwd=tmp_path).returncode == 0
 
 
-def test_a_trainer_whose_steps_are_not_read_is_named(tmp_path):
-    error = refused(tmp_path, "500/500 - 90s - 180ms/step - loss: 2.3\n" + TRACEBACK)
-    assert "this looks like Keras (line 1); its step lines are not supported" in error.problem
+def test_a_trainer_that_stopped_within_its_first_epoch_is_named(tmp_path):
+    error = refused(tmp_path, "  4/411 [..............................] - ETA: 14:06:50 - loss: 11.1\n" + TRACEBACK)
+    assert "this looks like Keras (line 1); it is read once an epoch is done, and none is" in error.problem
     assert "OutOfMemory" in error.problem
 
 
