@@ -72,8 +72,8 @@ _NOT_COUNTED = {
     "lora": r"\{.*'enable_lora': True.*\}",
     "trainable_parameters_mask": r"\[.*\w.*\]",
 }
-# Experts drop the tokens beyond their capacity; -1 is no limit. How many the router sends there is in no log.
-_DROPPED_TOKENS = {"capacity_factor": r"(?!0*\.?0*$)[\d.]+", "num_experts": r"[2-9]|[1-9]\d+"}
+# Experts drop the tokens beyond their capacity; -1 is no limit.
+_CAPACITY = {"capacity_factor": r"(?!0*\.?0*$)[\d.]+", "num_experts": r"[2-9]|[1-9]\d+"}
 
 
 def _param(name: str) -> SettingSentence:
@@ -108,14 +108,14 @@ FORMAT = LogFormat(
     ),
     sentences=tuple(
         _param(name)
-        for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS, "use_dpo"))
+        for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_CAPACITY, "use_dpo"))
     ),
     names=(
         *(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
         *(Name(quantity, f"config:{name}", when=_MLA) for name, quantity in _LATENT_SIZES.items()),
+        Name("moe_capacity_factor", "config:capacity_factor", {f"config:{name}": v for name, v in _CAPACITY.items()}),
     ),
     choices=(
-        Choice("uncounted", "capacity_factor", {f"config:{name}": value for name, value in _DROPPED_TOKENS.items()}),
         Choice("mixed_step", PREFERENCE, {"config:use_dpo": "True"}),
         *(Choice("uncounted", name, {f"config:{name}": value}) for name, value in _NOT_COUNTED.items()),
         Choice("multi_latent_attention", "True", _MLA),
