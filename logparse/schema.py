@@ -339,6 +339,7 @@ QUANTITIES = (
     ),
     Quantity("recomputed_layers", "int", "fully recomputed layers over all pipeline stages", least=0),
     Quantity("rounded_step", "text", "last step that is printed rounded; such lines have no exact step", flag=False),
+    Quantity("steps_from_zero", "bool", "the number of the first step is 0", flag=False),
     Quantity("log_interval", "int", "log interval in steps", flag=False),
     Quantity("lora", "bool", "low-rank adapters (LoRA) are trained; base weights are frozen", flag=False),
     Quantity("adapter_parameters", "int", "trainable parameters of low-rank adapters (LoRA)"),

@@ -89,8 +89,9 @@ def _latent_projections(shape: ModelShape) -> int:
     """The same for multi-latent attention; each + 1 is the norm of the compressed query, or key and value."""
     hidden, heads, rank, content, position, value = sizes(shape, "hidden_size", "num_attention_heads", *LATENT)
     query_width = heads * (content + position)
+    # MaxText prints 0 where the query is not compressed.
     query_rank = shape.q_lora_rank
-    query = hidden * query_width if query_rank is None else query_rank * (hidden + query_width + 1)
+    query = query_rank * (hidden + query_width + 1) if query_rank else hidden * query_width
     key_value = rank * (hidden + heads * (content + value) + 1) + hidden * position
     return query + key_value + heads * value * hidden
 

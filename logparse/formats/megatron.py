@@ -116,6 +116,7 @@ NOT_COUNTED = {
     "sparse_attention": "(?!None$).+",
     "sparsity_config": r"\{.*:.*\}",
     "attention_config": r".*'(?!global|flash)\w+'.*",  # GPT-NeoX: what each layer has
+    "vision_model_type": SET,
     "decoder_num_layers": COUNT,  # T5
     "decoder_seq_length": COUNT,
     "tokenizer_type": "Bert.*",
@@ -125,7 +126,7 @@ NOT_COUNTED = {
     "stage": "(?!None$|sft$|pt$|pretrain$).+",
 }
 # What those settings mean whose names do not say it.
-WORDS = {"tokenizer_type": "encoder models"}
+WORDS = {"tokenizer_type": "encoder models", "vision_model_type": "vision encoders"}
 # GPT-NeoX: a gate is an activation, before 2024 also a type of MLP. Without sizes of its own, the MLP is four times as
 # wide as the model, and each head has its own keys. Source: EleutherAI/gpt-neox, megatron/model/transformer.py.
 NO_GATE = {"arguments:activation": "gelu|relu|silu|swish|mish|softsign"}
@@ -511,6 +512,8 @@ FORMAT = LogFormat(
         _launched("devices_per_node", "--nproc[-_]per[-_]node[= ]", r"\d+"),
     ),
     names=(
+        # Of a model with images ``seq_length`` is that of the image, as its encoder sees it.
+        Name("seq_length", "arguments:decoder_seq_length", when={"arguments:vision_model_type": SET}),
         *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
         Name(
             "model_parameters",

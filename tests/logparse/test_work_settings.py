@@ -128,6 +128,16 @@ def test_packing_is_read(settings, tmp_path):
     assert context_of(tmp_path, megatron_log(**settings)).get("packed_documents") is True
 
 
+@pytest.mark.parametrize(("text", "length"), [("2048", 2048), ("None", 576)])
+def test_a_model_with_images_has_the_length_of_its_text(text, length, tmp_path):
+    """The image is as long as the encoder sees it, and the encoder is more work."""
+    sizes = {"seq_length": "576", "encoder_seq_length": "576", "decoder_seq_length": text}
+    context = context_of(tmp_path, megatron_log(**sizes, vision_model_type="clip"))
+    assert (context.get("seq_length"), context.get("uncounted")) == (length, "vision encoders")
+    other = context_of(tmp_path, megatron_log(**sizes))
+    assert other.get("seq_length") == 576
+
+
 def test_a_reset_mask_of_megatron_is_no_packing(tmp_path):
     assert context_of(tmp_path, megatron_log(reset_attention_mask="True")).get("packed_documents") is None
 

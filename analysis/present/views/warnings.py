@@ -27,6 +27,7 @@ RANKED = (
         "hw_is_another_device",
         "hw_for_cpu",
         "printed_above_peak",
+        "printed_share_above_one",
         "printed_rate_unexplained",
     ),
     *("printed_mfu_by_another_peak", "printed_mfu_by_fallback", "printed_mfu_on_cpu"),

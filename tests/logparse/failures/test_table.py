@@ -67,7 +67,7 @@ def test_each_failure_is_said_in_each_language():
 
 def test_code_and_rows_use_the_same_traits():
     folder = Path(table.__file__).parent
-    code = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py"))
     legend = (folder / "rules" / "README.md").read_text(encoding="utf-8").partition("## Traits")[2]
     for trait in {trait for row in table.rows("signature") for trait in row.get("traits", ())}:
         assert f'"{trait}"' in code, trait
