@@ -243,6 +243,8 @@ QUANTITIES = (
     Quantity("tokens_per_step", "int", "tokens per optimizer step, from the token counts of step lines", flag=False),
     # shape
     Quantity("num_layers", "int", "transformer layers"),
+    Quantity("noop_layers", "text", "layers that do nothing, counted from 0, as printed", flag=False),
+    Quantity("num_noop_layers", "int", "layers that do nothing, among the transformer layers", flag=False, least=0),
     Quantity("hidden_size", "int", "hidden size of the model"),
     Quantity("ffn_hidden_size", "int", "intermediate size of the MLP"),
     Quantity(
@@ -272,6 +274,9 @@ QUANTITIES = (
     # mixture of experts, multi-head latent attention, multi-token prediction
     Quantity("num_experts", "int", "routed experts per layer; null for a dense model"),
     Quantity("moe_router_topk", "int", "experts per token"),
+    Quantity(
+        "moe_capacity_factor", "float", "tokens of one expert at most, over the mean; the rest is dropped", flag=False
+    ),
     Quantity("moe_ffn_hidden_size", "int", "intermediate size of one expert"),
     Quantity("moe_shared_expert_intermediate_size", "int", "intermediate size of all shared experts together"),
     Quantity("num_moe_layers", "int", "layers with experts"),
@@ -335,6 +340,7 @@ QUANTITIES = (
     ),
     Quantity("recomputed_layers", "int", "fully recomputed layers over all pipeline stages", least=0),
     Quantity("rounded_step", "text", "last step that is printed rounded; such lines have no exact step", flag=False),
+    Quantity("steps_from_zero", "bool", "the number of the first step is 0", flag=False),
     Quantity("log_interval", "int", "log interval in steps", flag=False),
     Quantity("lora", "bool", "low-rank adapters (LoRA) are trained; base weights are frozen", flag=False),
     Quantity("adapter_parameters", "int", "trainable parameters of low-rank adapters (LoRA)"),

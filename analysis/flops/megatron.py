@@ -3,6 +3,8 @@
 Comes in: a shape. A feature that is None is one the model does not have, as in Megatron's own arguments: no experts, no
 shared experts, no multi-token prediction, no multi-latent attention, and with it no query compression. An expert whose
 width is None is as wide as ``ffn_hidden_size``. A sliding window is counted as it is; Megatron takes all tokens before.
+Experts with a capacity take that part of their tokens at most; Megatron counts each. Source: get_capacity and
+apply_router_token_dropping of megatron/core/transformer/moe/moe_utils.py: a factor times the mean of the chosen tokens.
 """
 
 from __future__ import annotations
@@ -87,8 +89,9 @@ def _latent_projections(shape: ModelShape) -> int:
     """The same for multi-latent attention; each + 1 is the norm of the compressed query, or key and value."""
     hidden, heads, rank, content, position, value = sizes(shape, "hidden_size", "num_attention_heads", *LATENT)
     query_width = heads * (content + position)
+    # MaxText prints 0 where the query is not compressed.
     query_rank = shape.q_lora_rank
-    query = hidden * query_width if query_rank is None else query_rank * (hidden + query_width + 1)
+    query = query_rank * (hidden + query_width + 1) if query_rank else hidden * query_width
     key_value = rank * (hidden + heads * (content + value) + 1) + hidden * position
     return query + key_value + heads * value * hidden
 
@@ -112,7 +115,7 @@ def _matrices(shape: ModelShape) -> int:
     return 3 if shape.gated_linear_unit else 2
 
 
-def _mlp_weights(shape: ModelShape) -> dict[str, int]:
+def _mlp_weights(shape: ModelShape) -> dict[str, float]:
     """Weights of the MLPs that one token meets, over layers and depths: dense, routed to, shared by all tokens."""
     (layers, hidden), depths = sizes(shape, "num_layers", "hidden_size"), shape.mtp_num_layers or 0
     moe_layers = (shape.num_moe_layers or 0) if shape.num_experts else 0
@@ -127,7 +130,7 @@ def _mlp_weights(shape: ModelShape) -> dict[str, int]:
     width = shape.ffn_hidden_size or 0  # only unknown where no layer uses it
     expert = width if shape.moe_ffn_hidden_size is None else shape.moe_ffn_hidden_size
     weights = hidden * _matrices(shape)
-    routed = moe_layers * (shape.moe_router_topk or 0) * expert
+    routed = moe_layers * (shape.moe_router_topk or 0) * expert * min(1, shape.moe_capacity_factor or 1)
     latent = shape.moe_latent_size
     # Routed experts of a latent width, between a product down to it and one up again.
     of_experts = weights * routed if latent is None else latent * (_matrices(shape) * routed + 2 * hidden * moe_layers)

@@ -76,6 +76,13 @@ def find_model(name: str) -> Model:
     return model
 
 
+def is_family(name: str) -> bool:
+    """Whether ``name`` has no size and models of several sizes begin with it, as gpt2: it gives no shape."""
+    normal = _normal(name.rpartition("/")[2])
+    sized = {model.name for known, model in _by_name().items() if known.startswith(f"{normal}-")}
+    return not _SIZE.search(normal) and len(sized) > 1
+
+
 def named_in(name: str) -> Model | None:
     """The model whose name ``name`` begins with, as llama2_70b_lora does; None where the rest makes it another one."""
     normal = _normal(name.rpartition("/")[2])

@@ -178,9 +178,9 @@ def _latent_attention(shape: ModelShape) -> tuple[int, int]:
     hidden, heads, rank = _known(shape.hidden_size), _known(shape.num_attention_heads), _known(shape.kv_lora_rank)
     plain, position, value = _known(shape.qk_head_dim), _known(shape.qk_pos_emb_head_dim), _known(shape.v_head_dim)
     query = heads * (plain + position)
-    query_rank = shape.q_lora_rank
-    whole = hidden * (rank + position) + rank + (0 if query_rank is None else query_rank * (hidden + 1))
-    queries = query * (hidden if query_rank is None else query_rank)
+    query_rank = shape.q_lora_rank or 0
+    whole = hidden * (rank + position) + rank + query_rank * (hidden + 1)
+    queries = query * (query_rank or hidden)
     return whole + queries + rank * heads * (plain + value) + heads * value * hidden, whole
 
 

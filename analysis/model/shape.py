@@ -23,8 +23,10 @@ class ModelShape:
     ``num_experts`` None means a dense model. ``num_moe_layers`` counts layers with experts among ``num_layers``.
     ``num_linear_attention_layers``, ``num_mamba_layers`` and ``num_window_layers`` None mean that the model has none;
     ``num_attention_layers`` and ``num_mlp_layers`` are known of a hybrid model, whose layers hold one part each.
-    ``uncounted`` is what else the layers hold that no formula here counts, as the framework names it; ``mixed_step`` is
-    the work of a step other than training. ``lora``: ``adapter_parameters`` are trained and the weights are frozen.
+    ``num_layers`` are those that work, without layers that return their input. An expert takes ``moe_capacity_factor``
+    times the mean of its tokens at most. ``uncounted`` is what else the layers hold that no formula here counts, as
+    the framework names it; ``mixed_step`` is the work of a step other than training. ``lora``: ``adapter_parameters``
+    are trained and the weights are frozen.
     """
 
     num_layers: int | None = None
@@ -38,6 +40,7 @@ class ModelShape:
     untie_embeddings_and_output_weights: bool | None = None
     num_experts: int | None = None
     moe_router_topk: int | None = None
+    moe_capacity_factor: float | None = None
     moe_ffn_hidden_size: int | None = None
     moe_shared_expert_intermediate_size: int | None = None
     num_moe_layers: int | None = None
@@ -84,8 +87,15 @@ class ModelShape:
     @classmethod
     def from_quantities(cls, quantities: Mapping[str, Any]) -> ModelShape:
         """Take the sizes among ``quantities`` (glossary name to value) and leave the rest."""
-        return cls(**{f.name: quantities[f.name] for f in fields(cls) if quantities.get(f.name) is not None})
+        sizes = {f.name: quantities[f.name] for f in fields(cls) if quantities.get(f.name) is not None}
+        return cls(**sizes | ({"num_layers": layers} if (layers := working_layers(quantities)) is not None else {}))
 
     def missing(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of ``names`` that are unknown."""
         return tuple(n for n in names if getattr(self, n) is None)
+
+
+def working_layers(quantities: Mapping[str, Any]) -> int | None:
+    """The transformer layers without those that do nothing."""
+    layers: int | None = quantities.get("num_layers")
+    return None if layers is None else layers - (quantities.get("num_noop_layers") or 0)

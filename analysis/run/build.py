@@ -20,7 +20,13 @@ from analysis.run.load import Loaded, check_one_run, load, split
 from analysis.run.notes import too_fast_for_cpu
 from analysis.run.options import RunOptions
 from analysis.run.ranks.rank_comparison import describe_missing
-from analysis.run.rates.printed_rates import describe_device_mfu, describe_whole_run_rate, mfu_of_device, printed_rates
+from analysis.run.rates.printed_rates import (
+    PREFIX,
+    describe_device_mfu,
+    describe_whole_run_rate,
+    mfu_of_device,
+    printed_rates,
+)
 from analysis.run.rates.throughput import Later, before_changes, plan_computation
 from analysis.run.result import Analysis
 from analysis.run.rows.row_selection import RowRules, describe_warm_up
@@ -193,8 +199,12 @@ def _contradicted(how: RunOptions, run: Loaded, no_cpu: bool) -> Iterator[Note]:
 
 
 def _above_peak(analysis: Analysis) -> Iterator[Note]:
-    """The log prints more TFLOP/s than the device can do: it is another device, number type or formula."""
-    peak, printed = analysis.computation.peak, printed_rates(analysis.steps).get("tflops_per_second_per_device")
+    """The log prints more TFLOP/s than the device can do, or than any: another device, number type or formula."""
+    rates = printed_rates(analysis.steps)
+    for name, rate in rates.items():
+        if rate.unit == "ratio" and rate.median > 1:
+            yield warning("printed_share_above_one", figure=f"{PREFIX}{name}", share=rate.median)
+    peak, printed = analysis.computation.peak, rates.get("tflops_per_second_per_device")
     if peak is not None and printed is not None and printed.median > peak.peak_tflops_per_second:
         fields = {"printed": printed.median, "peak": peak.peak_tflops_per_second, "dtype": peak.dtype}
         yield warning("printed_above_peak", device=peak.name, **fields)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from analysis.hardware.devices import CPU, is_cpu
-from analysis.model.catalogue import catalogued
+from analysis.model.catalogue import catalogued, is_family
 from analysis.run.options import RunOptions
 from analysis.run.rows.streams import MixedRun
 from logparse.context.dialects import Interpretation, interpret
@@ -97,7 +97,7 @@ def _shape_of_name(context: RunContext) -> dict[str, Fact]:
     model_name = context.facts.get("model_name")
     if model_name is None or context.get("num_layers") is not None or context.get("hidden_size") is not None:
         return {}
-    model = catalogued(model_name.value)
+    model = None if is_family(model_name.value) else catalogued(model_name.value)
     origin = replace(model_name.origin, rule=f"model_name {model_name.value}")
     return {} if model is None else {name: Fact(value, origin) for name, value in model.quantities().items()}
 

@@ -190,6 +190,8 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
         yield info("samples_are_windows")
     if context.get("variable_seq_lengths"):
         yield warning("lengths_vary")
+    if (factor := how.shape.moe_capacity_factor) is not None:
+        yield warning("experts_drop_tokens", factor=factor)
     yield from _not_understood(result)
 
 

@@ -123,11 +123,17 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
     return _corrected(marked, each & (n > 1) & (n <= window) & nearer, alone, "first_windows_taken_apart")
 
 
+# Columns that a correction adds for itself.
+MARKS = ("begins", "start", "gap", "typical", "span", "clock", "applies")
+
+
 def _corrected(marked: pl.DataFrame, applies: pl.Expr, time_ms: pl.Expr, code: str) -> tuple[pl.DataFrame, Note | None]:
     """The rows of ``marked`` with another time where it ``applies``, without marks, and a note of their lines."""
     lines = marked.filter(applies)["line_number"].to_list()
     times = pl.when(applies).then(time_ms).otherwise("step_time_ms")
-    steps = marked.with_columns(step_time_ms=times).drop("begins", "start", "gap", strict=False)
+    steps = marked.with_columns(step_time_ms=times).drop(
+        "begins", "start", "gap", "span", "clock", "applies", strict=False
+    )
     return steps, info(code, lines=lines) if lines else None
 
 
@@ -263,6 +269,38 @@ def without_placeholder_mfu(_: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataF
     return steps.with_columns(logged_mfu=pl.lit(None, pl.Float64)), info("mfu_placeholder")
 
 
+# JAX returns before the device has done a step: MaxText prints the time of the dispatch while steps are in flight.
+DISPATCHED = ("maxtext",)
+# A time below this share of what the clock shows, or so many times it, is of no step.
+TOO_SHORT, TOO_LONG = 0.5, 1.5
+
+
+def clock_dispatched_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
+    """Where the time of a line is that of a dispatch, the clock gives it; the first row of a start has none then.
+
+    Lines that are printed at once share the time since the line before them. A pause alone makes no time too short.
+    """
+    if log.format.name not in DISPATCHED:
+        return steps, None
+    marked = with_begins(log, steps).with_columns(start=pl.col("begins").cum_sum())
+    done = pl.col("step").diff().over("start")
+    passed = pl.col("timestamp").diff().over("start").dt.total_microseconds() / 1000
+    timed = marked.with_columns(gap=pl.when(done > 0, passed >= 0).then(passed / done))
+    timed = timed.with_columns(typical=pl.col("gap").median().over("start"))
+    gap, typical, printed = pl.col("gap"), pl.col("typical"), pl.col("elapsed_time_per_iteration_ms")
+    # A trainer whose lines are all further apart does other work between its steps.
+    same_pace = (printed.filter(gap.is_not_null()).median().over("start") / typical).is_between(TOO_SHORT, TOO_LONG)
+    timed = timed.with_columns(span=(gap >= TOO_SHORT * typical).fill_null(value=True).cum_sum())
+    whole = gap.is_not_null().all().over("span")
+    timed = timed.with_columns(clock=pl.when(whole, same_pace).then(gap.mean().over("span")))
+    clock = pl.col("clock")
+    short = (printed < TOO_SHORT * clock) & (printed < TOO_SHORT * typical)
+    timed = timed.with_columns(applies=(short | (printed > TOO_LONG * clock)).any().over("span"))
+    first = pl.col("begins") & pl.col("applies").any().over("start")
+    timed = timed.with_columns(pl.when(first).then(None).otherwise("step_time_ms").alias("step_time_ms"))
+    return _corrected(timed, pl.col("applies"), pl.col("clock"), "dispatched_steps_clocked")
+
+
 def count_from_one(_log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """A trainer that numbers its steps from 0 has done one more at each line, as the samples consumed show: LiBai."""
     rows = steps.lazy().select("step", done="consumed_samples").drop_nulls().unique(maintain_order=True)
@@ -288,6 +326,7 @@ CORRECTIONS: tuple[Correction, ...] = (
     divide_by_printed_steps,
     divide_update_time,
     without_placeholder_mfu,
+    clock_dispatched_steps,
     # The others know how a trainer numbers its steps.
     count_from_one,
 )

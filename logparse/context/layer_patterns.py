@@ -1,6 +1,10 @@
 """How many layers of a kind a model has, from the patterns that frameworks print.
 
-Comes in: quantities by name, patterns among them as text. Goes out: counts; None where a pattern is none.
+Comes in: quantities by name, patterns among them as text. Goes out: counts; None where a pattern is none. Layers that
+do nothing are of no kind. Sources: MindSpeed 26.0, core/pipeline_parallel/noop_layers (a layer of ``noop_layers``,
+counted from 0, returns its input); MindSpeed-LLM 26.1, core/transformer/transformer_block.py (layer i has experts where
+i >= first_k_dense_replace and i % moe_layer_freq == 0, so that -1 is 1), and of tasks/models/transformer the file
+transformer_layer.py (``interleave_sliding_window`` is a window in every other layer from the first).
 """
 
 from __future__ import annotations
@@ -19,21 +23,35 @@ Known = Mapping[str, Any]
 LONGEST_PATTERN = 4096
 
 
+def noop_layers(q: Known) -> frozenset[int]:
+    """The layers that do nothing, counted from 0."""
+    printed = (int(number) for number in regex.findall(r"\d+", str(q.get("noop_layers", ""))[:LONGEST_PATTERN]))
+    return frozenset(layer for layer in printed if layer < q["num_layers"])
+
+
 def moe_layers(q: Known) -> int | None:
     """Count the layers with experts: a list of 0 and 1 by layer (possibly a Python expression), or every n-th."""
-    layers = q["num_layers"]
-    pattern = _read(str(q["moe_layer_freq"]), layers)
+    pattern, idle = _read(str(q.get("moe_layer_freq", 1)), q["num_layers"]), noop_layers(q)
     if isinstance(pattern, _Flags):
-        return pattern.ones if pattern.length == layers else None
-    # MindSpeed-LLM prints -1 where each layer after the dense ones has experts.
-    pattern = 1 if pattern == -1 else pattern
-    return _every(pattern, q.get("first_k_dense_replace") or 0, layers) if pattern and pattern > 0 else None
+        return _flagged(pattern, q["num_layers"], idle)
+    # In Python the multiples of -n are those of n.
+    step, dense = abs(pattern or 0), max(q.get("first_k_dense_replace") or 0, 0)
+    if not step:
+        return None
+    return _every(step, dense, q["num_layers"]) - sum(layer >= dense and layer % step == 0 for layer in idle)
 
 
 def _every(step: int, dense: int, layers: int) -> int:
     """How many of ``layers`` are a multiple of ``step`` and not among the first ``dense``."""
-    before = min(max(dense, 0), max(layers, 0))
+    before = min(dense, max(layers, 0))
     return -(-max(layers, 0) // step) - -(-before // step)
+
+
+def _flagged(flags: _Flags, layers: int, idle: frozenset[int] = frozenset()) -> int | None:
+    """The ones among ``layers``; None where it is unknown which of them are ``idle``, or the list is of others."""
+    if flags.length != layers or (idle and 0 < flags.ones < layers):
+        return None
+    return flags.ones - len(idle) if flags.ones else 0
 
 
 @dataclass(frozen=True)
@@ -59,6 +77,8 @@ def _value(node: ast.expr, layers: int) -> _Flags | int | None:
     match node:
         case ast.Constant(value=value) if type(value) is int:
             return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)) if type(value) is int:
+            return -value
         case ast.List():
             flags = [str(e.value) if isinstance(e, ast.Constant) else "" for e in node.elts]
             return _Flags(len(flags), flags.count("1")) if set(flags) <= {"0", "1"} else None
@@ -82,7 +102,7 @@ def linear_attention_layers(q: Known) -> int | None:
     layers: int = q["num_layers"] + (q.get("mtp_num_layers") or 0)
     pattern = _read(str(q["linear_attention_freq"]), layers)
     if isinstance(pattern, _Flags):
-        return pattern.ones if pattern.length == layers else None
+        return _flagged(pattern, layers)
     return None if pattern is None or pattern <= 0 else layers - layers // pattern
 
 
@@ -95,12 +115,12 @@ def number_of_window(q: Known) -> int | None:
 def window_layers(q: Known) -> int | None:
     """Layers that look through the window: all, every one but each n-th, or a list of 0 and 1."""
     layers: int = q["num_layers"]
-    if number_of_window(q) is None:
-        return None
-    pattern = _read(str(q.get("window_attn_skip_freq") or "None"), layers)
+    pattern, idle = _read(str(q.get("window_attn_skip_freq") or "None"), layers), noop_layers(q)
     if isinstance(pattern, _Flags):
-        return pattern.ones if pattern.length == layers else None
-    return layers if pattern is None or pattern <= 0 else layers - layers // pattern
+        return _flagged(pattern, layers, idle)
+    if pattern is None or pattern <= 0:
+        return layers - len(idle)
+    return layers - layers // pattern - sum((layer + 1) % pattern > 0 for layer in idle)
 
 
 def hybrid_layers(symbol: str) -> Callable[[Known], int | None]:

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
+
+from logparse.context.layer_patterns import noop_layers
 
 Known = Mapping[str, Any]
 _PP, _VPP = "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size"
@@ -24,11 +27,16 @@ def recomputed_layers(q: Known) -> int | None:
         return None
     if "recompute_by_stage" in q:
         return _listed(str(q["recompute_by_stage"]), q)
+    idle = noop_layers(q)
     if q.get("recompute_method") != "block":
-        return int(q["num_layers"])
+        return int(q["num_layers"]) - len(idle)
     chunks = _chunks(q)
     most: int | None = q.get("recompute_num_layers")
-    return None if chunks is None or most is None or most < 0 else sum(min(most, layers) for layers in chunks)
+    if chunks is None or most is None or most < 0 or (idle and not _in_order(chunks, q)):
+        return None
+    begins = accumulate(chunks, initial=0)
+    repeated = [range(begin, begin + min(most, layers)) for begin, layers in zip(begins, chunks, strict=False)]
+    return sum(map(len, repeated)) - sum(layer in layers for layers in repeated for layer in idle)
 
 
 def _stages(q: Known) -> list[int] | None:
@@ -51,6 +59,12 @@ def _chunks(q: Known) -> list[int] | None:
     if stages is None or any(layers % parts for layers in stages):
         return None
     return [layers // parts for layers in stages for _ in range(parts)]
+
+
+def _in_order(chunks: Sequence[int], q: Known) -> bool:
+    """Whether the layers of each chunk follow those of the chunk before: of stages with several, only equal ones do."""
+    several = (q.get(_VPP) or 1) > 1
+    return not several or (len(set(chunks)) == 1 and not q.get("recompute_per_stage"))
 
 
 def _listed(text: str, q: Known) -> int | None:

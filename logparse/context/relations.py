@@ -17,6 +17,7 @@ from logparse.context.layer_patterns import (
     hybrid_layers,
     linear_attention_layers,
     moe_layers,
+    noop_layers,
     number_of_window,
     window_layers,
 )
@@ -182,7 +183,7 @@ DERIVATIONS = (
         "num_moe_layers",
         ("num_experts", "num_layers"),
         "moe_layers_all",
-        lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else q["num_layers"],
+        lambda q: None if {"moe_layer_freq", "first_k_dense_replace"} & set(q) else moe_layers(q),
     ),
     Derivation(
         "num_linear_attention_layers",
@@ -191,7 +192,8 @@ DERIVATIONS = (
         linear_attention_layers,
     ),
     Derivation("sliding_window", ("window_size",), "window_of_tuple", number_of_window),
-    Derivation("num_window_layers", ("window_size", "num_layers"), "window_layers_of_pattern", window_layers),
+    Derivation("num_window_layers", ("sliding_window", "num_layers"), "window_layers_of_pattern", window_layers),
+    Derivation("num_noop_layers", ("noop_layers", "num_layers"), "noop_layers_listed", lambda q: len(noop_layers(q))),
     Derivation("recomputed_layers", ("recompute", "num_layers"), "recomputed_layers_of_settings", recomputed_layers),
     Derivation("lora", ("adapter_parameters",), "lora_of_adapters", lambda _: True),
 )

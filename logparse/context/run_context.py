@@ -121,6 +121,8 @@ def build_context(
     derived = derive(_void({**(lines or {}), **facts}, given))
     if weaker:
         derived = derive({**weaker, **derived})
+    if fmt.from_zero:
+        derived["steps_from_zero"] = Fact(True, Origin("appearance"))
     if fmt.trains_on:
         derived.setdefault("training_data", Fact(fmt.trains_on, Origin("appearance")))
     names = frozenset(name for layer in given for name in layer)

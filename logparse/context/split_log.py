@@ -59,7 +59,7 @@ def _with_ending(part: ParsedLog, log: ParsedLog, places: pl.DataFrame, n: int) 
     after = others.filter(pl.col("line_number") > ends)["line_number"].min()
     first = 1 if before is None else _next_start(log.starts, before, begins)
     last = None if after is None else _next_start(log.starts, ends, after)
-    ending = ending_of_lines(log.hits, part.steps, part.starts, first, last)
+    ending = ending_of_lines(log.hits, part.steps, part.starts, first, last, log.format.from_zero)
     if after is not None and ending.state == "cut_off":
         # The log goes on with the next run.
         ending = replace(ending, state="unknown")

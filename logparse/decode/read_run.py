@@ -148,7 +148,7 @@ def read_run(
     records = join_records(contents.records, steps, fmt, log_begins(begins))
     notes += describe_begins(begins)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
-    ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times)
+    ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times, fmt.from_zero)
     notes += notes_of(ending, len(sources) > 1)
     notes += _describe_malformed(stepped.malformed)
     notes += _describe_broken(stepped.broken, len(steps), contents.ends)
@@ -195,13 +195,15 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
         raise _empty(sources)
     formats = [fmt for fmt, _ in contents.steps]
     starts = max((_starts(contents.inside, fmt) for fmt in formats if fmt.blocks), key=len, default=_NO_START)
+    from_zero = False
     try:
-        steps = recognize(contents, sources, starts)[1].steps
+        fmt, stepped, *_ = recognize(contents, sources, starts)
+        steps, from_zero = stepped.steps, fmt.from_zero
     except (NoStepLineError, InputError):
         # The files need not be one run to say why they stopped.
         steps = pl.DataFrame()
     steps = _in_order(steps, sources) if len(steps) else steps
-    return ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times)
+    return ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times, from_zero)
 
 
 def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:

@@ -62,12 +62,13 @@ def ending_of(
     starts: pl.DataFrame,
     ends: FileEnds,
     rank_times: pl.DataFrame | None = None,
+    from_zero: bool = False,
 ) -> Ending:
     """The ending that ``hits`` of all files show, after the ``steps`` (source, line_number, step, train_steps).
 
-    ``rank_times`` are rows of RANK_TIMES.
+    ``rank_times`` are rows of RANK_TIMES. ``from_zero``: the last of N planned steps is number N - 1.
     """
-    progress = progress_of(steps, ends)
+    progress = progress_of(steps, ends, from_zero)
     parts = parts_of(hits, progress, starts, ends)
     ending = _of_attempts(parts, progress, ends)
     facts = RankFacts(pl.DataFrame(schema=RANK_TIMES) if rank_times is None else rank_times, steps, ends)
@@ -97,7 +98,12 @@ def _with_suspects(ending: Ending, parts: Sequence[Part], facts: RankFacts, prog
 
 
 def ending_of_lines(
-    hits: Iterable[Hit], steps: pl.DataFrame, starts: pl.DataFrame, first: int, after: int | None
+    hits: Iterable[Hit],
+    steps: pl.DataFrame,
+    starts: pl.DataFrame,
+    first: int,
+    after: int | None,
+    from_zero: bool = False,
 ) -> Ending:
     """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
     source = steps["source"][0]
@@ -107,7 +113,8 @@ def ending_of_lines(
         # What a launcher begins after the last step is the next run.
         stepped: Any = steps["line_number"].max()
         after = min((hit.line for hit in own if hit.role == "again" and hit.line > stepped), default=after)
-    return ending_of([hit for hit in own if after is None or hit.line < after], steps, starts, FileEnds())
+    own = [hit for hit in own if after is None or hit.line < after]
+    return ending_of(own, steps, starts, FileEnds(), from_zero=from_zero)
 
 
 def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> Ending:
@@ -186,7 +193,8 @@ def _with_novel_lines(ending: Ending, part: Part, cause: Hit, ends: FileEnds) ->
 
 
 def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
-    ending = Ending("completed", "completed", "established", step=progress.step, planned_steps=progress.planned)
+    done = None if progress.step is None else progress.step + progress.from_zero
+    ending = Ending("completed", "completed", "established", step=done, planned_steps=progress.planned)
     if end is None or end.role != "end":
         return _with_later_error(ending, hits, uncaught=True)
     ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)

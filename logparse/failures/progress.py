@@ -36,7 +36,7 @@ class Progress:
     """Lines with steps of each file, their steps, the last step of all, the last planned one, and the last clock.
 
     ``bars`` are the lines at the end of each file with a bar, and the planned steps that it shows. ``measured`` says
-    whether any step has a loss, a norm or a learning rate.
+    whether any step has a loss, a norm or a learning rate. ``from_zero``: the last of N planned steps is number N - 1.
     """
 
     lines: Mapping[str, list[int]]
@@ -46,6 +46,7 @@ class Progress:
     last_clock: float | None
     bars: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     measured: bool = True
+    from_zero: bool = False
 
     def last_in(self, source: str, first: int, after: int | None) -> tuple[int | None, int | None]:
         """The line on which a file got furthest between two lines, and the step there.
@@ -74,7 +75,7 @@ class Progress:
 
     def ends_with(self, step: int | None) -> bool:
         """Whether ``step`` is the last planned one."""
-        return step is not None and self.planned is not None and step >= self.planned
+        return step is not None and self.planned is not None and step + self.from_zero >= self.planned
 
     def is_whole(self, tail: TextBlock) -> bool:
         """Whether ``tail`` is a whole file, and its steps, if it has any, begin with the first one."""
@@ -89,7 +90,7 @@ class Progress:
         return tail is None or not _goes_on(tail, cause.line)
 
 
-def progress_of(steps: pl.DataFrame, ends: FileEnds) -> Progress:
+def progress_of(steps: pl.DataFrame, ends: FileEnds, from_zero: bool = False) -> Progress:
     """How far the ``steps`` of the files with these ``ends`` go."""
     known = steps.filter(pl.col("step").is_not_null()) if len(steps) else steps
     if known.is_empty():
@@ -106,6 +107,7 @@ def progress_of(steps: pl.DataFrame, ends: FileEnds) -> Progress:
         _last_clock(known),
         {tail.source: _bars(tail) for tail in ends.tails},
         any(known[name].count() for name in _OF_TRAINING if name in known.columns),
+        from_zero,
     )
 
 

@@ -240,7 +240,8 @@ class LogFormat:
     ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
     (``train_steps``) that spans the most lines count.
     ``counted``: no line prints its step; lines are counted from 1. ``first_epoch`` is the number of the first epoch,
-    where the step is derived from the epoch and the progress within it. ``phases`` are timers of a step that do not
+    where the step is derived from the epoch and the progress within it. ``from_zero``: the first step is number 0, so
+    that the last of N is N - 1. ``phases`` are timers of a step that do not
     overlap, for logs that print no time of the whole step.
     """
 
@@ -272,6 +273,7 @@ class LogFormat:
     longest_plan: bool = False
     counted: bool = False
     first_epoch: int = 1
+    from_zero: bool = False
     phases: tuple[str, ...] = ()
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()

@@ -10,14 +10,11 @@ _GOT = "Got parallelism settings"
 _MODEL = "config:model.model_config."
 _EXPERTS = "initial moe_config from dict"
 _SEVERAL, _POSITIVE = r"[2-9]|[1-9]\d+", r"(?!0*\.?0*$)[\d.]+"
-# Experts drop the tokens beyond their capacity, where tokens are not grouped by expert; how many is in no log.
+# Experts drop the tokens beyond their capacity, where tokens are not grouped by expert.
 _CAPACITY = (
-    ("capacity_factor", {"experts:capacity_factor": _POSITIVE, "experts:expert_num": _SEVERAL}),
-    ("capacity_factor", {"config:moe_config.capacity_factor": _POSITIVE, "config:moe_config.expert_num": _SEVERAL}),
-    (
-        "moe_expert_capacity_factor",
-        {"transformer:moe_expert_capacity_factor": _POSITIVE, "transformer:num_moe_experts": _SEVERAL},
-    ),
+    ("experts:capacity_factor", "experts:expert_num"),
+    ("config:moe_config.capacity_factor", "config:moe_config.expert_num"),
+    ("transformer:moe_expert_capacity_factor", "transformer:num_moe_experts"),
 )
 
 BLOCKS = (
@@ -148,6 +145,10 @@ NAMES = (
     Name("moe_router_topk", "transformer:moe_router_topk", when={"transformer:num_moe_experts": r"\d+"}),
     Name("moe_ffn_hidden_size", "transformer:moe_ffn_hidden_size", when={"transformer:num_moe_experts": r"\d+"}),
     Name("moe_layer_freq", "transformer:moe_layer_freq", when={"transformer:num_moe_experts": r"\d+"}),
+    *(
+        Name("moe_capacity_factor", factor, when={factor: _POSITIVE, experts: _SEVERAL})
+        for factor, experts in _CAPACITY
+    ),
     *_shape("moe_shared_expert_intermediate_size", "moe_shared_expert_intermediate_size"),
     *_shape("multi_latent_attention", "multi_latent_attention"),
     *_shape("q_lora_rank", "q_lora_rank"),
@@ -180,7 +181,6 @@ CHOICES = (
     Choice("recompute", "full", {"recompute:recompute": _LISTED}),
     Choice("recompute", "selective", {"recompute:select_recompute": "(?!False$).+"}),
     Choice("recompute", "none", {"recompute:recompute": "False"}),
-    *(Choice("uncounted", name, when) for name, when in _CAPACITY),
     Choice("lora", "True", {_MODEL + "pet_config.lora_rank": r"\d+"}),
     Choice("lora", "True", {"adapters:adapter": ".+"}),
 )

@@ -31,8 +31,9 @@ FORMAT = LogFormat(
     framework="Composer",
     rate_covers="recent",
     marker=("[batch=",),
-    head=r"(?:\[epoch=\d+\])?\[batch=\d+/\d+\]:(?:\s*$| trainer/global_step: (?P<step>\d+))",
+    head=r"(?:\[epoch=\d+\]\[batch=\d+/\d+\]|\[batch=\d+/(?P<train_steps>\d+)\]):(?:\s*$| trainer/global_step: (?P<step>\d+))",
     pair="",
+    from_zero=True,
     pair_lines=PairLines(
         marker=(
             *("Train time/", "Train loss/", "Train throughput/", "Train lr-", "loss/train/total: "),
@@ -123,7 +124,13 @@ FORMAT = LogFormat(
             "\t Train loss/train/total: 9.1021\n"
             "\t Train throughput/batches_per_sec: 0.4100\n"
             "\t Train wall_clock/train: 17.0732",
-            {"step": 6, "loss": 9.1021, "logged_steps_per_second": 0.41, "runtime_seconds": 17.0732},
+            {
+                "step": 6,
+                "train_steps": 900,
+                "loss": 9.1021,
+                "logged_steps_per_second": 0.41,
+                "runtime_seconds": 17.0732,
+            },
         ),
     ),
 )

@@ -26,6 +26,7 @@ FORMAT = LogFormat(
     marker=(" 'step': ",),
     head=r"^ 'step': (?P<step>\d+)\}\s*$",
     pair="",
+    from_zero=True,
     labels={},
     required=("step",),
     companions=(

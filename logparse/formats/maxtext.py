@@ -72,8 +72,8 @@ _NOT_COUNTED = {
     "lora": r"\{.*'enable_lora': True.*\}",
     "trainable_parameters_mask": r"\[.*\w.*\]",
 }
-# Experts drop the tokens beyond their capacity; -1 is no limit. How many the router sends there is in no log.
-_DROPPED_TOKENS = {"capacity_factor": r"(?!0*\.?0*$)[\d.]+", "num_experts": r"[2-9]|[1-9]\d+"}
+# Experts drop the tokens beyond their capacity; -1 is no limit.
+_CAPACITY = {"capacity_factor": r"(?!0*\.?0*$)[\d.]+", "num_experts": r"[2-9]|[1-9]\d+"}
 
 
 def _param(name: str) -> SettingSentence:
@@ -88,9 +88,11 @@ FORMAT = LogFormat(
     head=r"completed step: (?P<step>\d+), ",
     pair=r"([A-Za-z_][\w/]*): ([^,\s]+)(?:, |\s*$)",
     separator=", ",
+    from_zero=True,
     labels={
         "seconds": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "TFLOP/s/device": Reading("logged_tflops_per_second_per_device"),
+        "TFLOP/s": Reading("logged_tflops_per_second_per_device"),  # 2023
         "Tokens/s/device": Reading("logged_tokens_per_second_per_device"),
         "loss": Reading("loss"),
         "moe_lb_loss": Reading("load_balancing_loss"),
@@ -106,16 +108,22 @@ FORMAT = LogFormat(
             "eval metrics after step", rf"eval metrics after step: (?P<step>\d+), loss=(?P<loss>{NUMBER})", "eval"
         ),
     ),
-    sentences=tuple(
-        _param(name)
-        for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_DROPPED_TOKENS, "use_dpo"))
+    sentences=(
+        *(
+            _param(name)
+            for name in dict.fromkeys((*_SIZES, *_LATENT_SIZES, *_OTHERS, *_NOT_COUNTED, *_CAPACITY, "use_dpo"))
+        ),
+        SettingSentence("mesh", "Num_devices: ", r"Num_devices: (?P<num_devices>\d+)"),
+        SettingSentence("running", "Running Model: ", r"Running Model: (?P<model_name>[\w.+-]+)"),
     ),
     names=(
         *(Name(quantity, f"config:{name}") for name, quantity in _SIZES.items()),
         *(Name(quantity, f"config:{name}", when=_MLA) for name, quantity in _LATENT_SIZES.items()),
+        Name("world_size", "mesh:num_devices"),
+        Name("model_name", "running:model_name"),
+        Name("moe_capacity_factor", "config:capacity_factor", {f"config:{name}": v for name, v in _CAPACITY.items()}),
     ),
     choices=(
-        Choice("uncounted", "capacity_factor", {f"config:{name}": value for name, value in _DROPPED_TOKENS.items()}),
         Choice("mixed_step", PREFERENCE, {"config:use_dpo": "True"}),
         *(Choice("uncounted", name, {f"config:{name}": value}) for name, value in _NOT_COUNTED.items()),
         Choice("multi_latent_attention", "True", _MLA),

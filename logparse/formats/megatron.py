@@ -70,17 +70,17 @@ HYBRID_SIZES = (
     "hybrid_attention_ratio hybrid_mlp_ratio mamba_state_dim mamba_head_dim mamba_num_groups mamba_num_heads".split()
 )
 # Settings that change the work of a step and that no formula here counts, with the values that switch them on: layers in
-# place of the attention or next to it, layers that do nothing, other models than a decoder, frozen parts.
+# place of the attention or next to it, other models than a decoder, frozen parts.
 COUNT = r"[1-9]\d*"
+# MindSpeed prints the layers that do nothing as a set, or as its argument has them.
+NOOP_LAYERS = r"\{?\d+(?:, ?\d+)*\}?"
 NOT_COUNTED = {
     "experimental_attention_variant": "(?!None$|gated_delta_net$).+",
     "compress_ratios": r"\[.*[1-9].*\]",
     "hybrid_layer_pattern": r".*[D+].*",
     "spec": ".*(gdp|gated_delta_product)_stack_spec.*",
-    "noop_layers": "(?!None$).+",
-    "sliding_window": COUNT,
+    "noop_layers": rf"(?!None$|{NOOP_LAYERS}$).+",
     "sliding_window_width": COUNT,
-    "interleave_sliding_window": COUNT,
     "full_attention_interval": COUNT,
     "enable_dsa_indexer": "True",
     "enable_mhc": "True",
@@ -116,6 +116,7 @@ NOT_COUNTED = {
     "sparse_attention": "(?!None$).+",
     "sparsity_config": r"\{.*:.*\}",
     "attention_config": r".*'(?!global|flash)\w+'.*",  # GPT-NeoX: what each layer has
+    "vision_model_type": SET,
     "decoder_num_layers": COUNT,  # T5
     "decoder_seq_length": COUNT,
     "tokenizer_type": "Bert.*",
@@ -125,7 +126,7 @@ NOT_COUNTED = {
     "stage": "(?!None$|sft$|pt$|pretrain$).+",
 }
 # What those settings mean whose names do not say it.
-WORDS = {"tokenizer_type": "encoder models"}
+WORDS = {"tokenizer_type": "encoder models", "vision_model_type": "vision encoders"}
 # GPT-NeoX: a gate is an activation, before 2024 also a type of MLP. Without sizes of its own, the MLP is four times as
 # wide as the model, and each head has its own keys. Source: EleutherAI/gpt-neox, megatron/model/transformer.py.
 NO_GATE = {"arguments:activation": "gelu|relu|silu|swish|mish|softsign"}
@@ -171,12 +172,12 @@ MEGATRON_BEFORE_CORE = (
     Choice("ffn_of_hidden_size", "4", {**BEFORE_GATES, "arguments:ffn_hidden_size": ABSENT}, without="ffn_hidden_size"),
     Choice("ffn_of_hidden_size", "4", {**BEFORE_GATES, "arguments:ffn_hidden_size": "None"}, without="ffn_hidden_size"),
 )
-# Experts that drop the tokens beyond their capacity: how many the router sends there is in no log. Megatron-LM drops where
-# the factor is set; Megatron-DeepSpeed prints a factor for dense models too, and whether it drops.
+# Experts that drop the tokens beyond their capacity. Megatron-LM drops where the factor is set; Megatron-DeepSpeed prints
+# a factor for dense models too, and whether it drops.
 POSITIVE = r"(?!0*\.?0*$)[\d.]+"
 LISTED_EXPERTS = r"\[(?!1\]).*\]"
 EXPERTS = {"arguments:num_experts": rf"[2-9]|[1-9]\d+|{LISTED_EXPERTS}"}
-DROPPED_TOKENS = (
+CAPACITY = (
     ("moe_expert_capacity_factor", POSITIVE, EXPERTS),
     ("moe_train_capacity_factor", r"0*\.\d*[1-9]\d*", EXPERTS),
     (
@@ -518,6 +519,8 @@ FORMAT = LogFormat(
         _launched("devices_per_node", "--nproc[-_]per[-_]node[= ]", r"\d+"),
     ),
     names=(
+        # Of a model with images ``seq_length`` is that of the image, as its encoder sees it.
+        Name("seq_length", "arguments:decoder_seq_length", when={"arguments:vision_model_type": SET}),
         *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
         Name(
             "model_parameters",
@@ -579,7 +582,17 @@ FORMAT = LogFormat(
         ),
         Name("moe_latent_size", "arguments:moe_latent_size"),
         *(Name("packed_documents", f"arguments:{name}", when=when) for name, when in PACKED.items()),
+        Name("noop_layers", "arguments:noop_layers", when={"arguments:noop_layers": NOOP_LAYERS}),
+        *(
+            Name("moe_capacity_factor", f"arguments:{name}", when={f"arguments:{name}": value, **when})
+            for name, value, when in CAPACITY
+        ),
         Name("window_size", "arguments:window_size"),
+        # MindSpeed-LLM: a window in each layer, or in every other one from the first.
+        *(
+            Name("sliding_window", f"arguments:{name}", when={f"arguments:{name}": COUNT})
+            for name in ("sliding_window", "interleave_sliding_window")
+        ),
         Name("window_attn_skip_freq", "arguments:window_attn_skip_freq"),
         *(
             Name(name, f"world:{name}")
@@ -686,7 +699,7 @@ FORMAT = LogFormat(
             Choice("uncounted", WORDS.get(name, name), {f"arguments:{name}": value})
             for name, value in NOT_COUNTED.items()
         ),
-        *(Choice("uncounted", name, {f"arguments:{name}": value, **when}) for name, value, when in DROPPED_TOKENS),
+        Choice("window_attn_skip_freq", "2", {"arguments:interleave_sliding_window": COUNT}),
         Choice("uncounted", "random_ltd", {"dropping:reserved": COUNT}),
         # Core 0.8 and 0.9 do not print the sizes of state spaces; later versions do, and no embedding stage.
         Choice("uncounted", "spec", {"arguments:spec": ".*mamba.*", "arguments:standalone_embedding_stage": ".+"}),

@@ -31,6 +31,7 @@ FORMAT = LogFormat(
     head=r"\bstep (?P<step>\d+)(?:/(?P<train_steps>\d+))? \([\d.]+%\) \|",
     pair=r"([A-Za-z_][\w /]*): ([^|]*?)\s*(?:\||$)",
     separator=r"\|",
+    from_zero=True,
     labels={
         "loss": Reading("loss"),
         "dt": Reading("elapsed_time_per_iteration_ms", suffix="ms"),

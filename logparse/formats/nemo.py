@@ -1,7 +1,7 @@
 """NeMo 2.x, ProgressPrinter: ``Training epoch 0, iteration 9/99 | lr: ... | train_step_timing in s: 8.512``.
 
-Numbers have four significant digits; ``iteration`` and ``global_step`` count from 0. The time is that of one step, the
-other values are means since the line before.
+Numbers have four significant digits; ``iteration`` and ``global_step`` count from 0; the plan is the
+number of the last step. The time is that of one step, the other values are means since the line before.
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
@@ -12,7 +12,7 @@ FORMAT = LogFormat(
     title="NeMo 2.x (ProgressPrinter)",
     framework="NeMo",
     marker=("Training epoch ",),
-    head=r"Training epoch \d+, iteration (?P<step_in_epoch>\d+)/\d+ \|",
+    head=r"Training epoch \d+, iteration (?P<step_in_epoch>\d+)/(?P<train_steps>\d+) \|",
     pair=rf"([A-Za-z_][\w ]*?): ({NUMBER})(?:\s*\||\s*$|\\n)",
     separator=r"\|",
     labels={
@@ -42,6 +42,7 @@ FORMAT = LogFormat(
             "consumed_samples: 5888 | val_loss: 3.6",
             {
                 "step": 45,
+                "train_steps": 99,
                 "step_in_epoch": 45,
                 "learning_rate": 6.897e-06,
                 "global_batch_size": 128,
@@ -58,6 +59,7 @@ FORMAT = LogFormat(
             "reduced_train_loss: 11.03 | train_step_timing in s: 46.75 | tokens_per_sec_per_gpu: 6.859e+03",
             {
                 "step": 19,
+                "train_steps": 999,
                 "step_in_epoch": 0,
                 "learning_rate": 2.999e-06,
                 "global_batch_size": 512,

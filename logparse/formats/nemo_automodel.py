@@ -19,6 +19,7 @@ FORMAT = LogFormat(
     head=r"(?:\| |^)step (?P<step>\d+) \| epoch \d+ \| ",
     pair=r"(\w+) ([^|]*?)\s*(?:\||$)",
     separator=r"\|",
+    from_zero=True,
     labels={
         "loss": Reading("loss"),
         "grad_norm": Reading("grad_norm"),

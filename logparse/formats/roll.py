@@ -40,6 +40,7 @@ FORMAT = LogFormat(
     # The newest SFT pipeline prints three dots.
     head=r"\[PID \d+\] pipeline step (?P<step>\d+) finished(?:\.\.\.)?\s*$",
     pair="",
+    from_zero=True,
     labels={},
     required=("step",),
     companions=(

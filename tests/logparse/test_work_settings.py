@@ -128,6 +128,16 @@ def test_packing_is_read(settings, tmp_path):
     assert context_of(tmp_path, megatron_log(**settings)).get("packed_documents") is True
 
 
+@pytest.mark.parametrize(("text", "length"), [("2048", 2048), ("None", 576)])
+def test_a_model_with_images_has_the_length_of_its_text(text, length, tmp_path):
+    """The image is as long as the encoder sees it, and the encoder is more work."""
+    sizes = {"seq_length": "576", "encoder_seq_length": "576", "decoder_seq_length": text}
+    context = context_of(tmp_path, megatron_log(**sizes, vision_model_type="clip"))
+    assert (context.get("seq_length"), context.get("uncounted")) == (length, "vision encoders")
+    other = context_of(tmp_path, megatron_log(**sizes))
+    assert other.get("seq_length") == 576
+
+
 def test_a_reset_mask_of_megatron_is_no_packing(tmp_path):
     assert context_of(tmp_path, megatron_log(reset_attention_mask="True")).get("packed_documents") is None
 
@@ -149,20 +159,26 @@ OF_DEEPSPEED = {"num_experts": "[8]", "topk": "1", "moe_train_capacity_factor": 
 
 
 @pytest.mark.parametrize(
-    ("settings", "name"),
+    ("settings", "factor"),
     [
-        (EXPERTS | {"moe_expert_capacity_factor": "0.5"}, "moe_expert_capacity_factor"),
-        (EXPERTS | {"moe_expert_capacity_factor": "1.25"}, "moe_expert_capacity_factor"),
-        (EXPERTS | {"moe_train_capacity_factor": "0.5"}, "moe_train_capacity_factor"),
-        (OF_DEEPSPEED, "moe_train_capacity_factor"),
+        (EXPERTS | {"moe_expert_capacity_factor": "0.5"}, 0.5),
+        (EXPERTS | {"moe_expert_capacity_factor": "1.25"}, 1.25),
+        (EXPERTS | {"moe_train_capacity_factor": "0.5"}, 0.5),
+        (OF_DEEPSPEED, 1.0),
         (EXPERTS | {"moe_expert_capacity_factor": "None", "moe_train_capacity_factor": "1.0"}, None),
         (OF_DEEPSPEED | {"moe_token_dropping": "False"}, None),
         (OF_DEEPSPEED | {"num_experts": "[1]"}, None),
         ({"moe_expert_capacity_factor": "0.5", "num_experts": "None"}, None),
     ],
 )
-def test_tokens_that_experts_drop_are_not_counted(settings, name, tmp_path):
-    assert uncounted(tmp_path, **settings) == name
+def test_the_capacity_of_experts_is_read(settings, factor, tmp_path):
+    assert context_of(tmp_path, megatron_log(**settings)).get("moe_capacity_factor") == factor
+
+
+def test_experts_that_drop_tokens_are_in_a_warning(tmp_path):
+    run = analyzed(tmp_path, **EXPERTS | {"moe_ffn_hidden_size": "11008", "moe_expert_capacity_factor": "1.25"})
+    assert run.mfu is not None
+    assert [note.fields for note in run.notes if note.code == "experts_drop_tokens"] == [{"factor": 1.25}]
 
 
 MAXTEXT = {
@@ -190,12 +206,16 @@ MAXTEXT_OFF = {
 }
 
 
-def uncounted_of_maxtext(tmp_path, settings):
+def context_of_maxtext(tmp_path, settings):
     lines = [f"Config param {name}: {value}" for name, value in settings.items()]
     lines += [
         f"completed step: {n}, seconds: 2.1, TFLOP/s/device: 80.1, Tokens/s/device: 970, loss: 2" for n in range(4)
     ]
-    return context_of(tmp_path, "\n".join(lines) + "\n").get("uncounted")
+    return context_of(tmp_path, "\n".join(lines) + "\n")
+
+
+def uncounted_of_maxtext(tmp_path, settings):
+    return context_of_maxtext(tmp_path, settings).get("uncounted")
 
 
 def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(tmp_path):
@@ -205,12 +225,12 @@ def test_a_setting_of_maxtext_is_not_counted_where_it_is_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("factor", "experts", "name"),
-    [("1.25", "8", "capacity_factor"), ("-1.0", "8", None), ("1.25", "1", None)],
+    ("factor", "experts", "capacity"),
+    [("1.25", "8", 1.25), ("-1.0", "8", None), ("1.25", "1", None)],
 )
-def test_tokens_that_experts_of_maxtext_drop_are_not_counted(factor, experts, name, tmp_path):
+def test_the_capacity_of_experts_of_maxtext_is_read(factor, experts, capacity, tmp_path):
     settings = MAXTEXT_OFF | {"capacity_factor": factor, "num_experts": experts}
-    assert uncounted_of_maxtext(tmp_path, settings) == name
+    assert context_of_maxtext(tmp_path, settings).get("moe_capacity_factor") == capacity
 
 
 def test_no_setting_of_maxtext_is_on_by_default(tmp_path):

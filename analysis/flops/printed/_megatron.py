@@ -54,13 +54,17 @@ def _chosen(shape: ModelShape, counts_experts: bool) -> int:
 
 
 def _causal(shape: ModelShape, seq_length: int) -> float:
-    """Without windows, which Megatron does not count."""
-    return sum(megatron.terms(replace(shape, num_window_layers=None), seq_length).values())
+    """Without windows and capacities, which Megatron does not count."""
+    return sum(megatron.terms(_uncapped(shape), seq_length).values())
+
+
+def _uncapped(shape: ModelShape) -> ModelShape:
+    return replace(shape, num_window_layers=None, moe_capacity_factor=None)
 
 
 def _full_core(shape: ModelShape, seq_length: int) -> float:
     """The whole attention matrix; Megatron counts half."""
-    return 2 * megatron.terms(replace(shape, num_window_layers=None), seq_length)["attention core"]
+    return 2 * megatron.terms(_uncapped(shape), seq_length)["attention core"]
 
 
 def _without_core(shape: ModelShape, seq_length: int) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 
 from analysis.metrics import HEADLINE, OF_ROWS, RATED, Metric
+from analysis.model.shape import working_layers
 from analysis.present.metric_names import cell_of, counting, headed
 from analysis.present.numbers import percent
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Sparkline, Table
@@ -193,7 +194,7 @@ def _origins(result: Run) -> Table:
 def _in_part(result: Run) -> bool:
     """Whether not all layers are recomputed whole though some may be."""
     layers = result.context.get("recomputed_layers")
-    return layers is not None and layers != result.context.get("num_layers")
+    return layers is not None and layers != working_layers(result.context.values())
 
 
 def _factor(how: Computation) -> str:

@@ -136,6 +136,7 @@ TRANSLATED = (
     msg("rollouts"),
     msg("preference training"),
     msg("encoder models"),
+    msg("vision encoders"),
     msg("loss"),
     msg("gradient norm"),
     msg("full recomputation"),

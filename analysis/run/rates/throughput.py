@@ -28,7 +28,7 @@ from analysis.flops import (
 from analysis.hardware.devices import DevicePeak
 from analysis.identify.causes_of_flops import FormulaWork
 from analysis.metrics import COMPUTED, Expression, Inputs
-from analysis.model.shape import ModelShape
+from analysis.model.shape import ModelShape, working_layers
 from analysis.run.rows.frame_filters import known
 from logparse.context.run_context import RunContext
 from logparse.lazy_regex import lazy_regex
@@ -236,7 +236,7 @@ def read_recomputation(context: RunContext) -> Recomputed | None:
         own = context.get("recompute_scheme") is not None
         other = Recomputed(NOTHING, EVERYTHING, _setting_of_layers(context)) if own else Recomputed.exactly(CORE)
         return selected or other
-    layers = context.get("num_layers")
+    layers = working_layers(context.values())
     if whole is None and _all_layers(context):
         return Recomputed.exactly(EVERYTHING)
     if whole is None or not layers:

@@ -71,7 +71,7 @@ class PaceToCome:
 
 def work_left(analysis: Analysis, context: RunContext) -> Left | None:
     """What is left of the steps asked for; None where nothing is, or either is unknown."""
-    steps, how = steps_left(analysis.steps), analysis.latest
+    steps, how = steps_left(analysis.steps, bool(context.get("steps_from_zero"))), analysis.latest
     rows = _last_start(analysis.steps, analysis.warm_up) if steps else None
     if not steps or rows is None or rows.is_empty():
         return None
@@ -99,11 +99,14 @@ def untimed_within(steps: pl.DataFrame, segment: int | None = None) -> bool:
     return not steps.filter(pl.col("excluded_reason") == NO_TIME, before & after, asked).is_empty()
 
 
-def steps_left(steps: pl.DataFrame) -> int | None:
-    """Steps asked for that are not done; None where the log does not say how many were asked for."""
+def steps_left(steps: pl.DataFrame, from_zero: bool = False) -> int | None:
+    """Steps asked for that are not done; None where the log does not say how many were asked for.
+
+    ``from_zero``: the first step is number 0.
+    """
     asked: Any = steps["train_steps"].last(ignore_nulls=True)
     done: Any = steps["step"].filter(~steps["copied"]).last(ignore_nulls=True)
-    return None if asked is None or done is None else max(int(asked) - int(done), 0)
+    return None if asked is None or done is None else max(int(asked) - int(done) - from_zero, 0)
 
 
 def is_last_line(steps: pl.DataFrame) -> bool:

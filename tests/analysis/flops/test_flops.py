@@ -135,9 +135,10 @@ def test_megatron_terms_with_latent_attention_experts_and_token_prediction():
     }
 
 
-def test_megatron_query_without_compression():
+@pytest.mark.parametrize("rank", [None, 0])
+def test_megatron_query_without_compression(rank):
     # 8 x 2x3 = 48 weights instead of 60: 6 x 4 x (151 - 12) = 3336.
-    terms = FORMULAS["megatron"].terms_per_token(replace(SMALL_LATENT, q_lora_rank=None), 10)
+    terms = FORMULAS["megatron"].terms_per_token(replace(SMALL_LATENT, q_lora_rank=rank), 10)
     assert terms["attention projections"] == 3336
 
 

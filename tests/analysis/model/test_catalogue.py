@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from analysis.model.catalogue import all_models, find_model, named_in
+from analysis.model.catalogue import all_models, find_model, is_family, named_in
 from logparse.errors import UsageError
 from logparse.schema import QUANTITY
 
@@ -78,6 +78,17 @@ def test_shape_is_consistent(model):
 )
 def test_common_spellings(spelling, name):
     assert find_model(spelling).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        *((name, True) for name in ("gpt2", "GPT2", "openai-community/gpt2", "bloom")),
+        *((name, False) for name in ("gpt2-medium", "gpt2-124m", "mistral-7b", "deepseek-v3", "llama2_7b", "no-model")),
+    ],
+)
+def test_a_name_of_several_sizes_is_that_of_a_family(name, family):
+    assert is_family(name) is family
 
 
 def test_quantities_of_llama2_70b():

@@ -160,8 +160,9 @@ def test_unknown_size_of_a_mixture_of_experts_is_no_count(name):
     assert count_parameters(replace(find_model("deepseek-v3").shape, **{name: None}), 129280) is None
 
 
-def test_query_that_is_not_compressed():
-    counted = count_parameters(replace(find_model("deepseek-v3").shape, q_lora_rank=None), 129280)
+@pytest.mark.parametrize("rank", [None, 0])
+def test_query_that_is_not_compressed(rank):
+    counted = count_parameters(replace(find_model("deepseek-v3").shape, q_lora_rank=rank), 129280)
     assert counted is not None
     # query 7168 x 128 x 192 in place of the 48,760,320 above
     assert counted.attention == 7168 * 128 * 192 + 20_906_496 + 117_440_512

@@ -116,3 +116,10 @@ def test_on_a_cpu_no_device_is_asked_for(tmp_path):
     assert "printed_mfu_on_cpu" in codes
     assert "printed_mfu_by_fallback" not in codes
     assert "hw_for_cpu" in [note.code for note in analyze_logs([log], RunOptions(hw="h100")).notes]
+
+
+@pytest.mark.parametrize(("mfu", "doubted"), [(39.5, []), (100.0, []), (101.8, [1.018]), (480.0, [4.8])])
+def test_a_printed_mfu_above_one_is_doubted(tmp_path, mfu, doubted):
+    run = analyze_logs([titan(tmp_path, "NVIDIA Titan Z", mfu=mfu, tflops=None, fallback=False)], RunOptions())
+    noted = [note.fields for note in run.notes if note.code == "printed_share_above_one"]
+    assert noted == [{"figure": "logged_mfu", "share": pytest.approx(share)} for share in doubted]

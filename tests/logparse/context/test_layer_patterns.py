@@ -67,6 +67,26 @@ def test_windows(facts, window, layers):
     assert (known.get("sliding_window"), known.get("num_window_layers")) == (window, layers)
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -2])
+@pytest.mark.parametrize("dense", [None, -1, 0, 2])
+@pytest.mark.parametrize("idle", [set(), {0}, {1, 4}, {5, 6, 7}])
+def test_layers_that_do_nothing_are_of_no_kind(step, dense, idle):
+    noop = {"noop_layers": str(idle)} if idle else {}
+    first = {} if dense is None else {"first_k_dense_replace": dense}
+    known = derived(num_layers=8, num_experts=4, moe_layer_freq=str(step), **first, **noop)
+    with_experts = [n for n in range(8) if n >= (dense or 0) and n % step == 0 and n not in idle]
+    assert known["num_moe_layers"] == len(with_experts)
+    windowed = derived(num_layers=8, sliding_window=16, window_attn_skip_freq=str(step), **noop)
+    kept = [n for n in range(8) if (step < 0 or (n + 1) % step) and n not in idle]
+    assert windowed["num_window_layers"] == len(kept)
+
+
+def test_layers_of_a_mixed_list_are_unknown_where_some_do_nothing():
+    known = derived(num_layers=4, num_experts=4, moe_layer_freq="[0, 1, 1, 1]", noop_layers="{3}")
+    assert "num_moe_layers" not in known
+    assert derived(num_layers=4, num_experts=4, moe_layer_freq="[1]*4", noop_layers="{3}")["num_moe_layers"] == 3
+
+
 @pytest.mark.parametrize(
     ("settings", "precision"),
     [

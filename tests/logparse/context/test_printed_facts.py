@@ -252,14 +252,18 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mindformers-capacity": (
         EXPERTS + "{'expert_num': 8, 'capacity_factor': 1.1, 'num_experts_chosen': 2, 'use_gmm': False}",
         FORMERS_STEP,
-        {"uncounted": "capacity_factor"},
+        {"moe_capacity_factor": 1.1, "uncounted": None},
     ),
     "mindformers-grouped": (
         EXPERTS + "{'expert_num': 8, 'capacity_factor': 1.1, 'use_gmm': True}",
         FORMERS_STEP,
-        {"uncounted": None},
+        {"moe_capacity_factor": None},
     ),
-    "mindformers-dense": (EXPERTS + "{'expert_num': 1, 'capacity_factor': 1.1}", FORMERS_STEP, {"uncounted": None}),
+    "mindformers-dense": (
+        EXPERTS + "{'expert_num': 1, 'capacity_factor': 1.1}",
+        FORMERS_STEP,
+        {"moe_capacity_factor": None},
+    ),
 }
 
 

@@ -21,6 +21,9 @@ VPP, PP = "virtual_pipeline_model_parallel_size", "pipeline_model_parallel_size"
         (BLOCK | {VPP: 5, "recompute_num_layers": 3}, 80),
         (BLOCK | {VPP: 5, "recompute_per_stage": True}, 8),  # MindSpeed counts the stage
         (BLOCK | {PP: 1, "recompute_num_layers": 20}, 20),
+        ({"noop_layers": "{0, 79}"}, 78),
+        (BLOCK | {"noop_layers": "{0, 79}"}, 7),  # the first stage recomputes a layer that does nothing
+        (BLOCK | {"noop_layers": "{2, 79}", VPP: 5}, 39),
         # 6 + 6 x 12 + 2: 4 of the first, 4 of each in the middle, the 2 of the last.
         (BLOCK | {"first_stage_layers": 6, "last_stage_layers": 2, "recompute_num_layers": 4}, 4 + 6 * 4 + 2),
         ({"recompute_by_stage": "[1, 0, 0, 0, 0, 0, 0, 3]"}, 4),
@@ -47,6 +50,7 @@ def test_layers_recomputed_whole(settings, layers):
     [
         BLOCK | {PP: 7},  # 80 layers do not go into 7 stages
         BLOCK | {VPP: 3},
+        BLOCK | {VPP: 5, "recompute_per_stage": True, "noop_layers": "79"},  # which chunk holds it?
         BLOCK | {"pipeline_layout": "Et*10|t*70L"},
         {name: value for name, value in BLOCK.items() if name != PP},
         {name: value for name, value in BLOCK.items() if name != "recompute_num_layers"},

@@ -233,7 +233,8 @@ def test_log_line_beats_derivation():
         ("[0, 1, 1]", None),
         ("[0, 2, 1, 1, 1, 1]", None),
         ("[1]+1", None),
-        ("-1", None),
+        ("-1", 6),
+        ("-2", 3),
         # Neither expanded nor a crash, whatever it would come to.
         ("([1]*99999999999999999999)", None),
         ("([1]*9999999999)", None),
