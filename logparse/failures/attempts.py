@@ -24,7 +24,8 @@ ENDED_BY_OTHERS = OF_WHOLE_JOBS | {"signal"}
 # Paddle's launcher reports a process that failed, and prints the end of its log below; lines of it, at most.
 LONGEST_LOG = 100
 # Remedies of what ends a process before it does anything: arguments that no parser reads, code that Python cannot.
-_BEFORE_ALL = frozenset(("parser", SYNTAX))
+_PARSER = "parser"
+_BEFORE_ALL = frozenset((_PARSER, SYNTAX))
 # Families of what fails only once a program runs.
 _OF_RUNNING = frozenset(("device_memory", "device_program", "numerics", "checkpoint", "disk", "host_memory"))
 
@@ -119,13 +120,16 @@ def _begun_anew(hits: Sequence[Hit]) -> Iterator[int]:
     """Lines on which a process is a new one.
 
     A failure that comes before all others of a process has others before it; or code that Python could not read has a
-    failure of a program that runs after it, of the same rank.
+    failure of a program that runs after it, of the same rank. A parser that refuses the same argument again, below its
+    usage, does so in a new process: one of another rank only where a launcher reports it.
     """
     judged = [hit for hit in hits if hit.role in JUDGED]
+    reported = any(hit.code not in (None, 0) or hit.rank is not None for hit in judged)
     for before, hit in pairwise(judged):
         first = hit.meaning.remedy in _BEFORE_ALL
         runs = before.meaning.remedy == SYNTAX and hit.family in _OF_RUNNING and hit.rank == before.rank
-        if (first or runs) and not same_message(before, hit):
+        by_hand = not reported and hit.meaning.remedy == _PARSER == before.meaning.remedy and hit.line - before.line > 1
+        if by_hand or ((first or runs) and not same_message(before, hit)):
             yield hit.line if first else before.line + 1
 
 

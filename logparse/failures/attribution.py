@@ -80,16 +80,26 @@ def _only(values: Collection[_T]) -> _T | None:
 def _named_with(cause: Hit, hits: Sequence[Hit]) -> tuple[int | None, str | None]:
     """The only rank that a near line of the same signature or remedy names, and its host: they report one failure."""
     differ = cause.has("exception", "of_torchrun")
+    last = _last_of_run(cause, hits)
     same = (
         hit
         for hit in hits
         if (hit.meaning.signature == cause.meaning.signature or _has_remedy_of(cause, hit))
         and hit.rank is not None
-        and is_near(cause, hit)
+        and is_near(last, hit)
         and (cause.host is None or hit.host in (None, cause.host))
     )
     named = {(hit.rank, hit.host) for hit in same if not differ or same_message(hit, cause)}
     return _only(named) or (None, None)
+
+
+def _last_of_run(cause: Hit, hits: Sequence[Hit]) -> Hit:
+    """The last of the lines from the ``cause`` on that say the same: a device prints one for each of its threads."""
+    last = cause
+    for hit in hits:
+        if hit.line > last.line and same_message(hit, cause) and is_near(last, hit) and hit.source == cause.source:
+            last = hit
+    return last
 
 
 def _has_remedy_of(cause: Hit, hit: Hit) -> bool:

@@ -33,19 +33,32 @@ class FailureLine:
     rank: int | None
 
 
+def proof_of(cause: Hit, hits: Sequence[Hit]) -> Hit | None:
+    """What the kernel or the scheduler says of the memory of the host, where a process only says that it was killed."""
+    if cause.family != "host_memory" or cause.meaning.grade == "established":
+        return None
+    return next((hit for hit in hits if hit.role == "root" and _proves(hit, cause)), None)
+
+
+def _proves(hit: Hit, cause: Hit) -> bool:
+    return hit.family == cause.family and hit.meaning.grade == "established" and not same_message(hit, cause)
+
+
 def quoted_lines(cause: Hit, hits: Sequence[Hit], reported: Hit | None) -> list[Hit]:
     """The cause, and the first lines of other signatures: what followed, and who reported it."""
-    others: dict[str, Hit] = {} if reported is None else {"": reported}
+    proof = proof_of(cause, hits)
+    first = [hit for hit in (reported, proof) if hit is not None]
+    others = {str(place): hit for place, hit in enumerate(first)}
     for hit in hits:
         # A logged error says more than a launcher, and nothing next to a cause.
         worth = hit.role in ORDER and (hit.role != "error" or cause.role in ("finding", "frame"))
         worth &= not hit.has("begins_block")
         # In a session of a shell a command before may have been interrupted.
         worth &= not (hit.has("typed") and cause.family in _LIMITS)
-        if worth and hit is not reported and not same_message(hit, cause):
+        if worth and hit not in first and not same_message(hit, cause):
             others.setdefault(hit.meaning.signature, hit)
     at = {id(hit): place for place, hit in enumerate(hits)}
-    ranked = sorted(others.values(), key=lambda hit: (hit is not reported, _place_of(hit.role), at[id(hit)]))
+    ranked = sorted(others.values(), key=lambda hit: (hit not in first, _place_of(hit.role), at[id(hit)]))
     chosen = [cause, *[hit for hit in ranked if hit is not cause][: MOST_EVIDENCE - 1]]
     return sorted(chosen, key=lambda hit: at[id(hit)])
 

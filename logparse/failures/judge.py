@@ -26,7 +26,7 @@ from logparse.failures.attribution import (
 )
 from logparse.failures.end_of_log import with_error_file, with_lines_before, with_lost_values, without_failure
 from logparse.failures.ending import FAILED, Attempt, Ending
-from logparse.failures.evidence import FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
+from logparse.failures.evidence import FailureLine, evidence_of, novel_evidence, proof_of, quoted_lines, raised_too
 from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
 from logparse.failures.last_lines import LAST_LINES
 from logparse.failures.novelty import repeated_line
@@ -249,6 +249,7 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     reported = last_of_chain(cause, part.hits) or raised_after(cause, part.hits)
     evidence = (*map(evidence_of, quoted_lines(cause, part.hits, reported)), *raised_too(cause, part.hits))
     meaning = cause.meaning
+    grade = meaning.grade if proof_of(cause, part.hits) is None else "established"
     who = _blamed(cause, part.hits)
     # Of other consequences the first rank is chance; of a wait each rank that waits prints it.
     names_all = cause.role in ("root", "explains") or cause.meaning.remedy == "collective_timeout"
@@ -264,7 +265,7 @@ def _failed(part: Part, state: str, cause: Hit, progress: Progress) -> Ending:
     return Ending(
         state,
         meaning.family,
-        meaning.grade if meaning.family != "unknown" else "unknown",
+        grade if meaning.family != "unknown" else "unknown",
         meaning.signature,
         cause.source,
         cause.line,

@@ -159,7 +159,9 @@ def _heaviest(roots: Sequence[Hit], soon: Sequence[Hit]) -> Hit:
         # What fails while it writes says that it did; another line says why.
         full = next((root for root in soon if root.family == "disk" and is_near(first, root)), None)
         first = full or first
-    others = [root for root in roots if is_near(first, root) and _may_displace(root, first)]
+    # A shell only says that a process was killed, the kernel or the scheduler later why.
+    why = "host_memory" if first.family == "killed" else ""
+    others = [root for root in roots if (is_near(first, root) or root.family == why) and _may_displace(root, first)]
     return min((first, *others), key=lambda root: _weight(root))
 
 

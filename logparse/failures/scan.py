@@ -10,6 +10,7 @@ from itertools import pairwise
 import polars as pl
 import regex
 
+from logparse.failures.carried import carried_by
 from logparse.failures.details import detail_of, details_for
 from logparse.failures.frames import LONGEST, Frame, frames_above
 from logparse.failures.kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
@@ -54,17 +55,13 @@ _HEADING = lazy_regex(
 )
 # Paddle prints where the user's code made an operator, and then what failed.
 _OF_USER = lazy_regex(r"Error: In user code:\s*$")
-# A traceback with its exception in the message of another one, its line breaks escaped.
-_ESCAPED = lazy_regex(
-    r"\\nTraceback \(most recent call last\):(?P<frames>.*)"
-    r"\\n(?P<last>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b: ?.*?)(?:\\n)*['\"]?\)?\s*$"
-)
 _NO_MESSAGE = lazy_regex(r"(?:Error|Exception): *$")
 # What is no part of a message below an exception.
 _OF_TRACEBACK = lazy_regex(r"Traceback|File |During handling|The above exception|[│╭╰]")
 BELOW_HEADING, LONGEST_PROGRAM = 3, 1000
 # An exception after whose name another process prints a line of its traceback: the message is at most FAR lines below.
-_TORN = lazy_regex(r"(?:Error|Exception):\s*File \"")
+# Or it prints one of its own there.
+_TORN = lazy_regex(r"(?:Error|Exception):\s*(?:File \"|(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?=[/'\"\[{]))")
 # Lines between the beginning of a traceback and its exception, at most.
 LONGEST_TRACEBACK = 100
 # An exception that only carries that of another process, whose traceback is printed below it.
@@ -115,11 +112,9 @@ PROCESS = "process"
 BELOW_DDP = 6
 # torch_npu prints the rank in the line above the messages of CANN; lines between them, at most.
 BELOW_HEAD = 4
-# A traceback that is printed as a list of Python, whose last part is the exception, or the error file of torchelastic.
+# The error file of torchelastic, or a traceback whose line breaks are escaped.
 _LISTED = lazy_regex(
     r"\"message\": \"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:[^\"\\]|\\.)*)\"?"
-    r"|\['Traceback \(most recent call last\).*, [\"']"
-    r"(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b[^\]]*?)(?:\\n)?[\"']\]"
     r"|Traceback \(most recent call last\):.*\\n(?P<what>(?:\w+\.)*\w+(?:Error|Exception)\b(?:(?!\\n).)*)"
 )
 # A rank that gathers the exceptions of others prints the rank above each traceback.
@@ -212,8 +207,8 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
             continue
         at = hit.line - block.first
         above, raised = block.texts[max(0, at - LONGEST) : at].to_list(), block.texts[at]
-        if carried := _ESCAPED.search(_ends_of(raised)):
-            above, raised = carried["frames"].split("\\n"), carried["last"]
+        if carried := carried_by(raised):
+            above, raised = list(carried.frames), carried.raised
         below = block.texts[at + 1 : at + 1 + LONGEST].to_list()
         frames = () if hit.meaning.remedy == SYNTAX else frames_above(above, raised, below)
         hit = replace(hit, frames=frames)
@@ -276,8 +271,8 @@ def _with_message(hit: Hit, block: TextBlock) -> Hit:
     """An exception whose message goes on below its line with that; one that carries another as that."""
     at = hit.line - block.first
     printed, is_bare = block.texts[at], hit.has("exception")
-    if hit.role == "root" and (carried := _ESCAPED.search(_ends_of(printed))):
-        printed = carried["last"].replace("\\'", "'")
+    if hit.role == "root" and (carried := carried_by(printed)):
+        printed = f"{carried.before or ''}{carried.raised}"
     elif is_bare and _NO_MESSAGE.search(hit.text):
         below = (read_prefixes(text).bare.strip() for text in block.texts[at + 1 : at + 1 + BELOW_HEADING])
         message = next((text for text in below if text), None)
@@ -307,11 +302,11 @@ def _with_detail(hit: Hit, block: TextBlock, width: int | None) -> Hit:
     if not entries:
         return hit
     text, below = message_at(block, hit.line, width)
-    carried = _ESCAPED.search(_ends_of(text))
+    carried = carried_by(text)
     above = _lines_above(hit, block, LINES_ABOVE) if any(entry.above for entry in entries) else ""
     frames = _lines_above(hit, block, LINES_OF_FRAMES) if any(entry.frames for entry in entries) else ""
     if carried is not None:
-        text, frames = carried["last"].replace("\\'", "'"), carried["frames"].replace("\\n", " ")
+        text, frames = carried.raised, " ".join(carried.frames)
     wrapped = tuple(map(_ends_of, whole_messages(block, hit.line))) if block.is_pasted else ()
     found = detail_of(hit.meaning.remedy, _ends_of(text), _ends_of(below), above, frames, wrapped, hit.frames)
     return hit if found is None else replace(hit, detail=found[0], figures=found[1])
@@ -427,7 +422,8 @@ class _Opened:
 
 def _open(whole: str) -> _Opened | None:
     """The message of a part of a line; None where it is code, or a warning of Python."""
-    text = _ends_of(whole)
+    carried = carried_by(whole)
+    text = _ends_of(whole if carried is None or carried.before is None else carried.before + carried.raised)
     line = read_prefixes(text)
     if _PROSE.match(line.bare) or _WARNED.search(text):
         return None
@@ -620,11 +616,11 @@ def _is_heading(hit: Hit, following: Sequence[Hit]) -> bool:
         own = (one for one in following if one.role in CARRIED and not is_of_job(one))
         below = (one for one in own if not _CARRIES.search(one.text))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= LONGEST_TRACEBACK for one in below)
-    if not hit.has("exception"):
-        return False
-    if _TORN.search(hit.text):
+    if hit.role == "root" and _TORN.search(hit.text):
         known = (one for one in following if one.role == "root" and one.family not in ("exception", "unknown"))
         return any(hit.rank in (None, one.rank) and one.line - hit.line <= FAR for one in known)
+    if not hit.has("exception"):
+        return False
     if not _HEADING.search(hit.text):
         return False
     if any(one.role == "root" and one.line - hit.line <= BELOW_HEADING for one in following[:BELOW_HEADING]):

@@ -8,7 +8,7 @@ from typing import Any
 
 import regex
 
-from logparse.failures.general import words_for
+from logparse.failures.general import general_words, words_for
 from logparse.failures.kinds import blurred, kind_of, names_digit
 from logparse.failures.table import rows
 from logparse.light_dataclass import dataclass, replace
@@ -107,11 +107,9 @@ def meaning_of(signature: Signature, code: int | None, messages: Sequence[str] =
 
 
 def by_words(plain: Meaning, *messages: str) -> Meaning:
-    """``plain`` with what words in general use say of the first message that they know.
-
-    A line that was only logged stays one.
-    """
-    found = next((entry for message in messages if (entry := words_for(message)) is not None), None)
+    """``plain`` with what words in general use say of ``messages``, the narrowest; a line only logged stays one."""
+    known = [entry for message in messages if (entry := words_for(message)) is not None]
+    found = min(known, key=general_words().index, default=None)
     if found is None:
         return plain
     logged = plain.role == "error"

@@ -171,13 +171,6 @@ def test_a_secret_in_a_quoted_line_is_masked():
     assert "abcDEF" not in hit.text
 
 
-def test_a_traceback_that_is_printed_as_a_list_is_read():
-    (hit,) = hits(
-        "ERROR ['Traceback (most recent call last):\\n', '  File \"a.py\", line 1\\n', 'MemoryError: no\\n']\n"
-    )[-1:]
-    assert hit.family == "host_memory"
-
-
 def test_many_lines_of_a_block_are_read_at_both_ends():
     found = hits("ValueError: x\n" * 9000)
     assert (len(found), found[0].line, found[-1].line) == (4000, 1, 9000)
