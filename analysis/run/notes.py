@@ -17,7 +17,7 @@ from analysis.run.rates.batch_sizes import describe_several_batches
 from analysis.run.rates.throughput import Computation
 from analysis.run.result import Analysis
 from analysis.run.rows.frame_filters import known
-from analysis.run.useful.useful_time import printed_skips
+from analysis.run.rows.updates import printed_skips
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info, warning
 from logparse.schema import flag_of

@@ -16,8 +16,9 @@ from analysis.run.rates.baseline_step_time import middle
 from analysis.run.rates.intervals import median_interval, ratio_interval
 from analysis.run.rows.exclusion_reasons import TIMED, has_untimed
 from analysis.run.rows.frame_filters import known, only, with_known
+from analysis.run.rows.updates import thrown_away
 from analysis.run.tables import RATE_COLUMNS
-from analysis.run.useful.useful_time import NOT_STEADY, PRICED_BY, again_steps, kept_steps, value_rows
+from analysis.run.useful.useful_time import NOT_STEADY, PRICED_BY, value_rows
 from logparse.schema import conform
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
@@ -65,7 +66,7 @@ def name_rates(
 def _without_replay(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of delivered; one of which some steps were replayed counts with the others alone."""
     left = only(rows, ~pl.col("excluded_reason").is_in(NOT_STEADY).fill_null(False))
-    new = pl.col("iterations") - again_steps()
+    new = pl.col("iterations") - thrown_away()
     return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new)
 
 
@@ -97,7 +98,9 @@ def _untimed(steps: pl.DataFrame) -> int:
     """Useful steps of rows whose time is missing or damaged."""
     if not has_untimed(steps):
         return 0
-    return int(steps.select(kept_steps().filter(~TIMED, pl.col("iterations").is_not_null()).sum()).item() or 0)
+    return int(
+        steps.select(pl.col("useful_steps").filter(~TIMED, pl.col("iterations").is_not_null()).sum()).item() or 0
+    )
 
 
 def _within(untimed: int, in_lines_ms: float, wall_ms: float | None, baseline_ms: float | None) -> int:

@@ -34,8 +34,8 @@ from analysis.run.rows.exclusion_reasons import (
 )
 from analysis.run.rows.restarts import OWN
 from analysis.run.rows.stalls import borne_out, find_outlier_times
+from analysis.run.rows.updates import is_infinite, thrown_away, update_is_nan, useful_steps
 from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
-from analysis.run.useful.useful_time import is_infinite, update_is_nan
 from logparse.findings import Note, info
 from logparse.light_dataclass import dataclass
 
@@ -63,18 +63,20 @@ DEFAULT_RULES = RowRules()
 
 
 def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
-    """Add ``update_is_nan``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
+    """Add ``update_is_nan``, ``useful_steps``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` traced."""
+    steps = steps.with_columns(update_is_nan=update_is_nan(steps))
+    steps = steps.hstack([useful_steps(steps)])
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
-    known |= {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")}
+    done_again = pl.col("replayed") & (pl.col("useful_steps") == 0) & (thrown_away() > 0)
+    known |= {NO_TIME: ~timed.fill_null(False), REPLAYED: done_again}
     if rules.time_holds_pauses:
         shared = rules.warm_up.times_are_shared
         known |= {
             reason: _holds(steps, of_kind, shared)
             for reason, of_kind in ((HOLDS_EVALUATION, pauses.evaluated), (HOLDS_SAVE, pauses.saved))
         }
-    reasons = {"update_is_nan": update_is_nan(steps), "excluded_reason": _first_reason(known)}
-    rows = steps.with_columns(**reasons, mean_batch=mean_batch())
+    rows = steps.with_columns(excluded_reason=_first_reason(known), mean_batch=mean_batch())
     warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(
         _unpaused(rows) if rules.time_holds_pauses else rows
     )

@@ -43,8 +43,9 @@ from analysis.run.rows.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.rows.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds, unprinted_within
+from analysis.run.rows.updates import thrown_away
 from analysis.run.tables import TIME_BREAKDOWN_COLUMNS
-from analysis.run.useful.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
+from analysis.run.useful.useful_time import PAUSED, untimed_seconds, value_rows
 from logparse.findings import Note, info
 
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
@@ -139,7 +140,7 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
         return {}
     lost = pl.col("time_ms") - pl.col("useful_ms")
     # Replayed steps can share a row with new ones, which then has another reason or none.
-    again = pl.min_horizontal(lost, pl.col("time_ms") * again_steps() / pl.col("iterations"))
+    again = pl.min_horizontal(lost, pl.col("time_ms") * thrown_away() / pl.col("iterations"))
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
     began = pl.col("step") - pl.col("iterations")
     skipped = pl.min_horizontal(pl.col("skipped_ms"), lost - partly).clip(0)
