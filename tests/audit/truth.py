@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from statistics import median_high, median_low
+from statistics import median, median_high, median_low
 
 from audit.histories import History, Model, Pause, Process, Step
 
@@ -181,10 +181,10 @@ class Truth:
 
     @property
     def steady(self) -> Rate:
-        """The median line that counts; of two in the middle that are no one pace, the slower."""
-        counted = [line for line in self.lines if line.reason is None]
+        """The median line that counts, of one size; of two in the middle that are no one pace, the slower."""
+        counted = _of_one_size([line for line in self.lines if line.reason is None])
         times = [line.ms for line in counted]
-        rates = [_samples(line.steps) / line.seconds / line.devices for line in counted]
+        rates = [_rate_of_line(line) for line in counted]
         return Rate(_middle(times, max), _middle(rates, min))
 
     @property
@@ -320,6 +320,28 @@ def _samples(steps: Iterable[Step]) -> int:
 def _middle(values: list[float], slower: Callable[[float, float], float]) -> float:
     low, high = median_low(values), median_high(values)
     return slower(low, high) if high > 1.1 * low else (low + high) / 2
+
+
+def _of_one_size(lines: list[Line]) -> list[Line]:
+    """The lines of the batch and devices that ran longest, if a tenth of the steps have others far from it."""
+    sizes: dict[tuple[int, int], list[Line]] = {}
+    for line in lines:
+        sizes.setdefault((line.steps[-1].samples, line.devices), []).append(line)
+    longest, *others = sorted(
+        (of_size for of_size in sizes.values() if len(of_size) >= 3),
+        key=lambda of_size: -sum(line.seconds for line in of_size),
+    ) or [lines]
+
+    def far(of_size: list[Line], figure: Callable[[Line], float]) -> bool:
+        return abs(median(map(figure, of_size)) / median(map(figure, longest)) - 1) > 0.1
+
+    steps, of_longest = (sum(len(line.steps) for line in some) for some in (lines, longest))
+    differ = any(far(size, lambda x: x.ms) or far(size, _rate_of_line) for size in others)
+    return longest if differ and steps - of_longest >= 0.1 * steps else lines
+
+
+def _rate_of_line(line: Line) -> float:
+    return _samples(line.steps) / line.seconds / line.devices
 
 
 def _over(lines: list[Line], seconds: float | None = None) -> Rate:

@@ -26,15 +26,21 @@ SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_de
 
 
 def name_rates(
-    steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataFrame | None = None, unprinted: int = 0
+    steps: pl.DataFrame,
+    wall_seconds: float | None,
+    priced: pl.DataFrame | None = None,
+    unprinted: int = 0,
+    of_one_size: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow.
 
     ``priced`` are the ``value_rows`` of ``steps``, where the caller has them at hand. So many steps were done by the
-    same clock ``unprinted``.
+    same clock ``unprinted``. The steady rate is that of the rows ``of_one_size``.
     """
     everything = (value_rows(steps) if priced is None else priced)[(*PRICED_BY, "time_ms", "useful", *SCALED)]
-    counted = steps["counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED].filter("counted")
+    counted = (steps if of_one_size is None else of_one_size)[
+        "counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED
+    ].filter("counted")
     steady: dict[str, Any] = {
         "step_time_ms": middle(counted["step_time_ms"]),
         **{name: middle(counted[name], "lower") for name in SCALED},
