@@ -39,7 +39,7 @@ from analysis.run.rows.restarts import (
     number_starts,
     trace_starts,
 )
-from analysis.run.rows.row_selection import DEFAULT_RULES, RowRules, select_rows
+from analysis.run.rows.row_selection import DEFAULT_RULES, RowRules, select_without_pauses
 from analysis.run.rows.streams import describe_streams, find_streams
 from analysis.run.rows.unprinted_steps import describe_missing_lines, describe_missing_logs, unprinted_between
 from analysis.run.summary import summarize
@@ -74,7 +74,7 @@ def analyze_steps(
     repaired = repair_clock(traced, events, pauses)
     events = repaired.events
     filled = by_settings(repaired.steps, how, later, fill_batch)
-    marked = select_rows(filled, pauses, rules)
+    marked, taken_out = select_without_pauses(filled, pauses, rules)
     # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
     means = marked.with_columns(global_batch_size="mean_batch")
     counted = tokens_per_sample(means)
@@ -88,7 +88,7 @@ def analyze_steps(
     sizes = rates_by_size(rows)
     of_one_size = of_longest_run(rows, sizes)
     priced = value_rows(rows)
-    time_breakdown = break_down_time(rows, events, pauses, clock, priced)
+    time_breakdown = break_down_time(rows, events, pauses, clock, priced, taken_out)
     long_gaps = describe_long_gaps(repaired.gaps) if repaired.trusted and not streams else ()
     clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)

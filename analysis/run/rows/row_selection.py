@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from analysis.run.clock.interruptions import NO_PAUSES, Pauses
+from analysis.run.clock.interruptions import NO_PAUSES, Pauses, count_between, seconds_between
 from analysis.run.clock.step_time_patterns import find_period
 from analysis.run.rates.baseline_step_time import READ, add_pace
 from analysis.run.rates.batch_sizes import batch_changes, mean_batch
@@ -94,6 +94,36 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     if rules.pauses_are_silent and pauses == NO_PAUSES:
         rows = _as_pauses(rows)
     return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def select_without_pauses(
+    steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES
+) -> tuple[pl.DataFrame, dict[str, float]]:
+    """As ``select_rows``; if every row holds a pause, those whose time is printed are taken out of the step times.
+
+    Also the seconds that were taken out, by the reason that their rows had.
+    """
+    marked = select_rows(steps, pauses, rules)
+    if marked["counted"].any() or not marked["excluded_reason"].is_in([HOLDS_SAVE, HOLDS_EVALUATION]).any():
+        return marked, {}
+    begun, step = pl.col("step") - pl.col("iterations"), pl.col("step")
+    untimed = Pauses(
+        tuple(mark for mark in pauses.saved if mark not in pauses.save_seconds),
+        tuple(mark for mark in pauses.evaluated if mark not in pauses.evaluation_seconds),
+    )
+    is_timed = count_between(untimed.saved, begun, step) + count_between(untimed.evaluated, begun, step) == 0
+    timed = {HOLDS_SAVE: pauses.save_seconds, HOLDS_EVALUATION: pauses.evaluation_seconds}
+    held = steps.select(
+        pl.when(OWN & is_timed).then(seconds_between(seconds, begun, step)).fill_null(0.0).alias(reason)
+        for reason, seconds in timed.items()
+    )
+    left = steps["step_time_ms"] - held.sum_horizontal() * 1000 / steps["iterations"]
+    if (left <= 0).any():
+        return marked, {}
+    shorter = steps.with_columns(step_time_ms=left.fill_null(steps["step_time_ms"]))
+    return select_rows(shorter, untimed, rules), {
+        name: seconds for name in timed if (seconds := float(held[name].sum()))
+    }
 
 
 def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:
