@@ -272,6 +272,8 @@ def _compared(steps: pl.DataFrame, figure: PrintedRate, world_size: int | None) 
     if figure.total:
         per_second = 1000 / pl.col("step_time_ms")
         ours = ours * world_size if world_size else OF_ALL[figure.kind] * per_second
+    # The framework divided by the time that it printed.
+    ours = ours * pl.col("step_time_ms") / pl.coalesce("elapsed_time_per_iteration_ms", "step_time_ms")
     compared = {"_printed": pl.col(figure.printed), "_ours": ours, RATIO: pl.col(figure.printed) / ours}
     fits = "counted", pl.col("_printed") > 0, pl.col(RATIO).is_finite(), pl.col(RATIO) > 0
     rows = steps.with_columns(**compared).filter(*fits)

@@ -26,6 +26,7 @@ from analysis.run.rates.batch_sizes import (
 )
 from analysis.run.rates.model_flops import describe_counted_work
 from analysis.run.rates.rates_of_run import name_rates
+from analysis.run.rates.sizes import of_longest_run, rates_by_size
 from analysis.run.rates.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.result import Analysis
 from analysis.run.rows.corrupt_rows import describe_damage
@@ -38,7 +39,7 @@ from analysis.run.rows.restarts import (
     number_starts,
     trace_starts,
 )
-from analysis.run.rows.row_selection import DEFAULT_RULES, RowRules, select_rows
+from analysis.run.rows.row_selection import DEFAULT_RULES, RowRules, select_without_pauses
 from analysis.run.rows.streams import describe_streams, find_streams
 from analysis.run.rows.unprinted_steps import describe_missing_lines, describe_missing_logs, unprinted_between
 from analysis.run.summary import summarize
@@ -73,7 +74,7 @@ def analyze_steps(
     repaired = repair_clock(traced, events, pauses)
     events = repaired.events
     filled = by_settings(repaired.steps, how, later, fill_batch)
-    marked = select_rows(filled, pauses, rules)
+    marked, taken_out = select_without_pauses(filled, pauses, rules)
     # Rates use the mean batch and the tokens that are counted; the columns keep what is printed.
     means = marked.with_columns(global_batch_size="mean_batch")
     counted = tokens_per_sample(means)
@@ -83,9 +84,11 @@ def analyze_steps(
     computed = conform(rated.with_columns(marked["global_batch_size", "seq_length"]), STEP_COLUMNS)
     clock = read_clock(computed, events) if repaired.trusted else Clock(None)
     # The baseline and the value of a row are used several times and are slow to compute.
-    rows = with_baseline(computed.hstack([marked["mean_batch"]]))
+    rows = with_baseline(computed.hstack([marked["mean_batch"], rated["devices"]]))
+    sizes = rates_by_size(rows)
+    of_one_size = of_longest_run(rows, sizes)
     priced = value_rows(rows)
-    time_breakdown = break_down_time(rows, events, pauses, clock, priced)
+    time_breakdown = break_down_time(rows, events, pauses, clock, priced, taken_out)
     long_gaps = describe_long_gaps(repaired.gaps) if repaired.trusted and not streams else ()
     clock_notes = (*repaired.notes, *clock.notes, *long_gaps)
     segments = list_segments(computed)
@@ -96,9 +99,9 @@ def analyze_steps(
     goodput = _share(time_breakdown, USEFUL) if is_clock_sure and one_training else None
     result = Analysis(
         steps=computed,
-        summary=summarize(computed),
+        summary=summarize(of_one_size),
         segments=segments,
-        rates=name_rates(rows, clock.seconds, priced, unprinted_between(priced)),
+        rates=name_rates(rows, clock.seconds, priced, unprinted_between(priced), of_one_size),
         time_breakdown=time_breakdown,
         ranks=compare_ranks(computed),
         goodput=goodput,
@@ -106,6 +109,7 @@ def analyze_steps(
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
+        sizes=sizes,
         reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
         pauses=pauses,
         warm_up=rules.warm_up,

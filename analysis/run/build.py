@@ -122,7 +122,8 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     expected = measure_against(analysis, context, log.records, how.published, how.baseline, how.utilisation, completed)
     if is_withheld(checks, PLAN):
         expected = replace(expected, plan=replace(expected.plan, left=None))
-    overheads = list_overheads(analysis, context, analysis.pauses, expected, log.format.benchmark)
+    failed = log.ending is not None and log.ending.failed
+    overheads = list_overheads(analysis, context, analysis.pauses, expected, log.format.benchmark, failed)
     # In the mean of a whole training no pause can be seen.
     if is_withheld(checks, GOODPUT) or MEAN_OF_RUN in [note.code for note in notes]:
         analysis, overheads = without_goodput(analysis), ()

@@ -28,6 +28,8 @@ class Analysis:
     ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
     ``reliability`` is goodput by the field's terms. ``time_to_train_seconds``: from the line that says that training
     starts to the one that says that it ended; None where one is not there. ``pauses`` are saves and evaluations.
+    ``sizes`` are the batches, lengths and numbers of devices that differ, the longest run first, see
+    ``rates_by_size``.
     ``warm_up`` is the rule by which rows were left out. ``streams`` are runs that write to one file at the same time.
     """
 
@@ -43,6 +45,7 @@ class Analysis:
     notes: tuple[Note, ...]
     latest: Computation
     reliability: Reliability
+    sizes: pl.DataFrame
     pauses: Pauses
     warm_up: WarmUpRule = FROM_THE_DATA
     time_to_train_seconds: float | None = None

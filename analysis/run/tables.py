@@ -25,6 +25,7 @@ COMPUTED_COLUMNS = (
     Column("copied", BOOL, "", "another rank printed the same step"),
     Column("replayed", BOOL, "", "an earlier start had done the step"),
     Column("replayed_steps", INT, "steps", "steps of the row that an earlier start had done"),
+    Column("useful_steps", INT, "steps", "steps of the row whose update was made and kept"),
     Column("update_is_nan", BOOL, "", "the loss is NaN, infinite or no longer printed, or the gradient norm is NaN"),
     Column("counted", BOOL, "", "the row enters the metrics"),
     Column("excluded_reason", TEXT, "", "code of why the row does not count"),

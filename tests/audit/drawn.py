@@ -25,9 +25,9 @@ class Plan:
     """What is drawn; the steps follow from it. Periods are in lines; ``slow_first`` are factors on the first steps.
 
     ``first_skips`` updates are skipped in the first line of each process. ``breaks`` is what is NaN in the last third
-    of the last process. ``tail`` steps behind the last line of a process end in a save. ``missing`` is a process whose
-    log is not there, ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock
-    set.
+    of the last process, ``rolled_back`` what the others do after their last save, so that it is done again. ``tail``
+    steps behind the last line of a process end in a save. ``missing`` is a process whose log is not there,
+    ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock set.
     """
 
     seed: int
@@ -55,6 +55,7 @@ class Plan:
     falls_back: bool
     first_skips: int = 0
     breaks: Kind = "usual"
+    rolled_back: Kind = "usual"
     tail: int = 0
     missing: int | None = None
     events_only: bool = False
@@ -108,6 +109,7 @@ def plans(draw: Any) -> Plan:
         falls_back=falls_back,
         first_skips=draw(st.sampled_from([0, 0, 1, 2])),
         breaks=draw(st.sampled_from(BREAKS)),
+        rolled_back=draw(st.sampled_from((*BREAKS, "nan", "skipped"))),
         tail=tail if log_interval > tail else 0,
         missing=missing,
         events_only=events_only,
@@ -132,7 +134,13 @@ def as_mindformers(plan: Plan) -> Plan:
     dense = next(m for m in MODELS if m.gated and not m.experts)
     recompute = _fitting(plan, dense) if plan.recompute.granularity == "full" else Recompute()
     plan = replace(plan, log_interval=1, ramp=False, evaluate_every=0, tail=0, events_only=False)
-    return replace(plan, model=dense, recompute=recompute, breaks="usual" if plan.breaks == "usual" else "loss")
+    return replace(
+        plan, model=dense, recompute=recompute, breaks=_in_loss(plan.breaks), rolled_back=_in_loss(plan.rolled_back)
+    )
+
+
+def _in_loss(kind: Kind) -> Kind:
+    return "loss" if kind in ("gradient", "vanished") else kind
 
 
 def _fitting(plan: Plan, model: Model) -> Recompute:
@@ -187,7 +195,11 @@ def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random
     interval, is_last = plan.log_interval, index + 1 == len(plan.lines)
     ends = (done // interval + plan.lines[index]) * interval
     numbers = range(done + 1, ends + plan.tail + 1)
-    odd = dict(_odd(plan, done, plan.lines[index], chance)) | dict(_broken(plan, numbers) if is_last else ())
+    breaks = plan.breaks if is_last else plan.rolled_back
+    saved = plan.save_every * interval
+    # What is rolled back comes after the last save.
+    healthy = ends // saved * saved if saved and not is_last else numbers[2 * len(numbers) // 3]
+    odd = dict(_odd(plan, done, plan.lines[index], chance)) | dict(_broken(plan, breaks, numbers, healthy))
     pauses = (*_pauses(plan, numbers), *([Pause("save", numbers[-1], plan.save_seconds)] if plan.tail else []))
     steps = []
     for place, number in enumerate(numbers):
@@ -209,11 +221,11 @@ def _process(plan: Plan, index: int, begins: datetime, done: int, chance: random
     )
 
 
-def _broken(plan: Plan, numbers: range) -> Iterator[tuple[int, tuple[float, Kind]]]:
-    """From a line in the last third on every update is NaN."""
-    if plan.breaks != "usual":
-        first = numbers[2 * len(numbers) // 3] // plan.log_interval * plan.log_interval + 1
-        yield from ((number - numbers[0], (1.0, plan.breaks)) for number in numbers if number >= first)
+def _broken(plan: Plan, kind: Kind, numbers: range, healthy: int) -> Iterator[tuple[int, tuple[float, Kind]]]:
+    """From the first line after step ``healthy`` on every update is of ``kind``."""
+    if kind != "usual":
+        first = healthy // plan.log_interval * plan.log_interval + 1
+        yield from ((number - numbers[0], (1.0, kind)) for number in numbers if number >= first)
 
 
 def _set_ahead(plan: Plan, done: int, odd: dict[int, tuple[float, Kind]]) -> tuple[int, float] | None:

@@ -5,11 +5,12 @@ of its timer is said by ``Habits``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from statistics import median_high, median_low
+from statistics import median, median_high, median_low
 
 from audit.histories import History, Model, Pause, Process, Step
 
@@ -25,7 +26,11 @@ class Habits:
 
 @dataclass(frozen=True)
 class Line:
-    """One step line: its steps, pauses its time holds, and true times of its first step's begin and last step's end."""
+    """One step line: its steps, pauses its time holds, and true times of its first step's begin and last step's end.
+
+    ``kept`` is the share of its updates that the run kept and no line before has counted: a step that is done again is
+    as good as the last time. A line of several steps does not say which of them was skipped.
+    """
 
     process: int
     devices: int
@@ -35,6 +40,7 @@ class Line:
     end: datetime
     replayed: bool
     first: bool
+    kept: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -47,14 +53,29 @@ class Line:
         return 1000 * self.seconds / len(self.steps)
 
     @property
-    def useful(self) -> tuple[Step, ...]:
-        """The steps whose update was made and kept."""
-        return () if self.replayed else tuple(s for s in self.steps if s.updates)
+    def made(self) -> tuple[Step, ...]:
+        """The steps whose update was made."""
+        return tuple(s for s in self.steps if s.updates)
 
     @property
-    def not_kept(self) -> float:
+    def useful(self) -> float:
+        """How many updates were made and kept."""
+        return self.kept * len(self.made)
+
+    @property
+    def useful_seconds(self) -> float:
+        """What these take when nothing is wrong."""
+        return self.kept * sum(s.fair for s in self.made)
+
+    @property
+    def thrown_away(self) -> float:
+        """Seconds of the updates that were made and not kept."""
+        return self.seconds * (len(self.made) - self.useful) / len(self.steps)
+
+    @property
+    def not_made(self) -> float:
         """Seconds that the steps without an update take when nothing is wrong."""
-        return 0.0 if self.replayed else sum(s.fair for s in self.steps if not s.updates)
+        return sum(s.fair for s in self.steps if not s.updates)
 
     @property
     def reason(self) -> str | None:
@@ -62,7 +83,7 @@ class Line:
         kinds = {s.kind for s in self.steps}
         not_numbers = {"nan", "loss"}
         rules = (
-            ("replayed", self.replayed),
+            ("replayed", self.replayed and not self.useful and bool(self.made)),
             ("holds_evaluation", any(p.kind == "evaluation" for p in self.inside)),
             ("holds_save", any(p.kind == "save" for p in self.inside)),
             ("warm_up", self.first or "warm-up" in kinds),
@@ -84,7 +105,27 @@ def lines_of(history: History, habits: Habits) -> list[Line]:
         own = list(_lines(history, habits, index, process, reached))
         found += own
         reached = max(reached, own[-1].steps[-1].number)
-    return found
+    return _with_kept(found)
+
+
+def _with_kept(lines: list[Line]) -> list[Line]:
+    """The lines with the share of their updates that was kept."""
+    done: dict[int, list[int]] = {}
+    for index, line in enumerate(lines):
+        for step in line.steps:
+            done.setdefault(step.number, []).append(index)
+    useful = [Fraction(0)] * len(lines)
+    for times in done.values():
+        shares = [Fraction(len(lines[index].made), len(lines[index].steps)) for index in times]
+        counted = Fraction(0)
+        for index, share in zip(times, shares, strict=True):
+            more = max(0, min(share, shares[-1]) - counted)
+            useful[index] += more
+            counted += more
+    return [
+        replace(line, kept=float(n / len(line.made))) if line.made else line
+        for line, n in zip(lines, useful, strict=True)
+    ]
 
 
 def _lines(history: History, habits: Habits, index: int, process: Process, reached: int) -> Iterator[Line]:
@@ -140,17 +181,18 @@ class Truth:
 
     @property
     def steady(self) -> Rate:
-        """The median line that counts; of two in the middle that are no one pace, the slower."""
-        counted = [line for line in self.lines if line.reason is None]
+        """The median line that counts, of one size; of two in the middle that are no one pace, the slower."""
+        counted = _of_one_size([line for line in self.lines if line.reason is None])
         times = [line.ms for line in counted]
-        rates = [_samples(line.steps) / line.seconds / line.devices for line in counted]
+        rates = [_rate_of_line(line) for line in counted]
         return Rate(_middle(times, max), _middle(rates, min))
 
     @property
     def delivered(self) -> Rate:
         """Without warm-up, replay, and the lines whose time holds a pause."""
         left_out = ("warm_up", "replayed", "holds_evaluation", "holds_save")
-        return _over([line for line in self.lines if line.reason not in left_out])
+        lines = [line for line in self.lines if line.reason not in left_out]
+        return _over(lines, sum(line.seconds - line.thrown_away for line in lines))
 
     @property
     def all_steps(self) -> Rate:
@@ -163,7 +205,7 @@ class Truth:
         if self.wall is None:
             return None
         printed = _over(self.lines, self.wall)
-        done = sum(len(line.useful) for line in self.lines)
+        done = sum(line.useful for line in self.lines)
         # Steps that no line shows did the same work as the others.
         more = 1 + self.unseen_steps / done
         return Rate(printed.ms / more, printed.samples_per_second_per_device * more)
@@ -182,7 +224,7 @@ class Truth:
     def useful_seconds(self) -> float:
         """What the useful steps take when nothing is wrong, with the clock those that no line prints."""
         unseen = sum(self.unseen.values()) if self.wall is not None else 0.0
-        return unseen + sum(s.fair for line in self.lines for s in line.useful)
+        return unseen + sum(line.useful_seconds for line in self.lines)
 
     @property
     def unseen_steps(self) -> int:
@@ -230,12 +272,17 @@ class Truth:
     def account(self) -> dict[str, float]:
         """Seconds of each part; evaluation and saves, which one gap can hold both, are one part ``pauses``."""
         parts = {"useful": self.useful_seconds}
+
+        def again(line: Line) -> float:
+            return 0.0 if line.reason == "replayed" else line.thrown_away
+
         for code, part in _PARTS.items():
             lines = [line for line in self.lines if line.reason == code]
             parts[part] = parts.get(part, 0.0) + sum(
-                line.seconds - sum(s.fair for s in line.useful) - line.not_kept for line in lines
+                line.seconds - line.useful_seconds - line.not_made - again(line) for line in lines
             )
-        parts["skipped"] += sum(line.not_kept for line in self.lines)
+        parts["skipped"] += sum(line.not_made for line in self.lines)
+        parts["replayed"] += sum(again(line) for line in self.lines)
         if self.wall is not None:
             self._add_outside(parts)
         return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-6}
@@ -275,11 +322,33 @@ def _middle(values: list[float], slower: Callable[[float, float], float]) -> flo
     return slower(low, high) if high > 1.1 * low else (low + high) / 2
 
 
+def _of_one_size(lines: list[Line]) -> list[Line]:
+    """The lines of the batch and devices that ran longest, if a tenth of the steps have others far from it."""
+    sizes: dict[tuple[int, int], list[Line]] = {}
+    for line in lines:
+        sizes.setdefault((line.steps[-1].samples, line.devices), []).append(line)
+    longest, *others = sorted(
+        (of_size for of_size in sizes.values() if len(of_size) >= 3),
+        key=lambda of_size: -sum(line.seconds for line in of_size),
+    ) or [lines]
+
+    def far(of_size: list[Line], figure: Callable[[Line], float]) -> bool:
+        return abs(median(map(figure, of_size)) / median(map(figure, longest)) - 1) > 0.1
+
+    steps, of_longest = (sum(len(line.steps) for line in some) for some in (lines, longest))
+    differ = any(far(size, lambda x: x.ms) or far(size, _rate_of_line) for size in others)
+    return longest if differ and steps - of_longest >= 0.1 * steps else lines
+
+
+def _rate_of_line(line: Line) -> float:
+    return _samples(line.steps) / line.seconds / line.devices
+
+
 def _over(lines: list[Line], seconds: float | None = None) -> Rate:
     """Useful work over the time of ``lines``, or over ``seconds``."""
     time = sum(line.seconds for line in lines) if seconds is None else seconds
-    work = sum(_samples(line.useful) / line.devices for line in lines)
-    return Rate(1000 * time / sum(len(line.useful) for line in lines), work / time)
+    work = sum(line.kept * _samples(line.made) / line.devices for line in lines)
+    return Rate(1000 * time / sum(line.useful for line in lines), work / time)
 
 
 # FLOPs, product of matrices by product of matrices.

@@ -16,6 +16,7 @@ from analysis.present.views.ending import LONGEST, error_clauses, failure, short
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
 from analysis.present.views.printed_rates import TFLOPS, TOKENS, printed_text
+from analysis.present.views.sizes import rows_of_sizes, size_shown
 from analysis.present.views.throughput import many_stalls, throughput
 from analysis.present.views.title import of_tokens, title_part
 from analysis.present.views.warnings import own_warnings, printed_flops, ranked_warnings, warning_clauses
@@ -68,7 +69,8 @@ def rows(run: Run) -> Iterator[ScreenRow]:
     rate = shown_rate(run)
     if clauses := error_clauses(run):
         yield ScreenRow(tr("error"), "", clauses)
-    yield from (row for row in (_time(run, rate), throughput(run, rate), _tflops(run, rate), _mfu(run, rate)) if row)
+    yield from rate_rows(run)
+    yield from (row for row in (_tflops(run, rate), _mfu(run, rate)) if row)
     yield from _losses(run)
     yield from _lost(run)
     yield from (row for row in (remaining(run), compared(run)) if row)
@@ -131,7 +133,8 @@ def shown_rate(run: Run) -> Mapping[str, Any]:
 def rate_rows(run: Run) -> list[ScreenRow]:
     """The step time and the throughput, as far as they are known."""
     rate = shown_rate(run)
-    return [row for row in (_time(run, rate), throughput(run, rate)) if row is not None]
+    others = rows_of_sizes(run) if rate["rate"] == "steady" else []
+    return [row for row in (_time(run, rate), *others, throughput(run, rate)) if row is not None]
 
 
 def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
@@ -139,12 +142,11 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         return _phases(run)
     value, clauses, lost = step_time(rate["step_time_ms"]), [], count_lost_updates(run.steps)
     with_stalls = run.analysis.rate("with_stalls")["step_time_ms"]
-    of_batch = next((note.fields["batch"] for note in run.notes if note.code == "step_time_of_one_batch"), None)
     if rate["rate"] != "steady":
         clauses = [_of_other_rows(run, rate)]
-    elif of_batch is not None:
-        # Times over several batches are near none of them.
-        clauses = [tr("median, at a batch of {batch}", batch=of_batch)]
+    elif size := size_shown(run):
+        # A mean over several sizes is near none of them.
+        clauses = [tr("median"), *size]
     elif with_stalls is not None and step_time(with_stalls) != value:
         clauses = _mean(run, with_stalls > rate["step_time_ms"], step_time(with_stalls), lost)
     if rate["rate"] == "steady" and (apart := _far_apart(run)):
@@ -174,8 +176,6 @@ def _recomputation(run: Run) -> list[str]:
 
 def _far_apart(run: Run) -> tuple[float, float] | None:
     """The times between which 80 % of the steps lie, if these are far apart; else None."""
-    if any(note.code == "step_time_of_one_batch" for note in run.notes):
-        return None
     low, high = (run.analysis.value(TIME, name) for name in ("p10", "p90"))
     n = run.analysis.value(TIME, "n") or 0
     return (low, high) if low and high and n >= FEW_STEPS and high > FAR_APART * low else None
@@ -198,14 +198,16 @@ def _mean(run: Run, longer: bool, time: str, lost: LostUpdates) -> list[str]:
     if lost.lost:
         # Of several models one alone may have skipped its update: the mean is that of all steps.
         mean, median = (step_time(run.analysis.value(TIME, name) or 0.0) for name in ("mean", "median"))
-        return [tr("median; mean {time}", time=mean)] if mean != median else []
+        has_stalls = (run.steps["excluded_reason"] == STALL).any()
+        text = msg("median; mean without stalls {time}") if has_stalls else msg("median; mean {time}")
+        return [tr(text, time=mean)] if mean != median else []
     if longer and many_stalls(run):
         mean, stalls = step_time(run.analysis.value(TIME, "mean") or 0.0), stalled(run.steps)
         several, one = msg("median without {n} stalls ({lost} in all)"), msg("median without {n} stall ({lost})")
         lost_time = span(float(stalls["longer_ms"].sum()) / 1000)
         without = tr(several if len(stalls) > 1 else one, n=len(stalls), lost=lost_time)
-        return [without, tr("mean {mean}, with stalls {time}", mean=mean, time=time)]
-    has_stalls = longer and (run.steps["excluded_reason"] == STALL).any()
+        return [without, tr("mean without stalls {mean}, with stalls {time}", mean=mean, time=time)]
+    has_stalls = (run.steps["excluded_reason"] == STALL).any()
     return [tr(msg("median; mean including stalls {time}") if has_stalls else msg("median; mean {time}"), time=time)]
 
 

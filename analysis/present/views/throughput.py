@@ -84,7 +84,8 @@ def _with_stalls(run: Run, rate: Mapping[str, Any]) -> list[str]:
 
 def throughput_of_all(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     """The rates of all devices, of unknown number; None where the batch is unknown or not always the same."""
-    batch = run.steps.filter(~pl.col("copied"))["global_batch_size"].unique().to_list()
+    sizes = run.analysis.sizes.head(1) if rate["rate"] == "steady" else run.analysis.sizes.clear()
+    batch = (sizes if len(sizes) else run.steps.filter(~pl.col("copied")))["global_batch_size"].unique().to_list()
     known = len(batch) == 1 and batch[0] and rate["step_time_ms"]
     if not known or run.generates or TOKENS in run.printed or is_withheld(run.checks, RATES):
         return None

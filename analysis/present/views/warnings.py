@@ -64,7 +64,15 @@ RANKED = (
     *("printed_rate_differs", "printed_share_differs", "consumed_samples_differ", "ramp_not_printed"),
     *("lengths_vary", "attention_within_documents", "experts_drop_tokens", "several_skus", "hfu_is_a_range"),
     "recompute_not_understood",
-    *("step_time_of_one_batch", "pace_is_mixed", "pace_has_levels", "pace_has_levels_over_starts", "pauses_not_told"),
+    *(
+        "step_time_of_one_batch",
+        "step_time_of_one_length",
+        "step_time_of_some_devices",
+        "pace_is_mixed",
+        "pace_has_levels",
+        "pace_has_levels_over_starts",
+        "pauses_not_told",
+    ),
     *("samples_rate_not_computed", "tokens_rate_not_computed", "layers_not_counted", "flops_rate_not_computed"),
     *("mfu_not_counted", "device_unknown", "device_not_listed", "no_peak_of_type", "number_type_unknown"),
 )

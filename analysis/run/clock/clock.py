@@ -252,7 +252,7 @@ def read_clock(steps: pl.DataFrame, events: pl.DataFrame) -> Clock:
 
 def describe_long_gaps(gaps: pl.DataFrame) -> Iterator[Note]:
     """A warning where nearly every gap between two stamps is similar, and much longer than its steps."""
-    timed = gaps.filter("same", "known", pl.col("gap") > 0)
+    timed = gaps.filter("same", "known", ~pl.col("paused"), pl.col("gap") > 0)
     typical = float(timed["gap"].median() or 0.0)  # type: ignore[arg-type]
     if len(timed) < FEWEST_GAPS or typical < LEAST_GAP_S:
         return

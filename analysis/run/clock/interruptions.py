@@ -6,6 +6,7 @@ Also the phases of a step, where a log prints them and no time of the whole step
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
@@ -45,6 +46,16 @@ def count_between(steps: Sequence[int], after: pl.Expr | pl.Series, to: pl.Expr 
         return pl.lit(0)
     marks = pl.lit(pl.Series(steps, dtype=pl.Int64))
     return marks.search_sorted(to, "left").cast(pl.Int64) - marks.search_sorted(after, "left")
+
+
+def seconds_between(seconds: Mapping[int, float], after: pl.Expr, to: pl.Expr) -> pl.Expr:
+    """The sum of the ``seconds`` of pauses, by their step, ``after`` a step or a later one and before ``to``."""
+    if not seconds:
+        return pl.lit(0.0)
+    marks = pl.Series(sorted(seconds), dtype=pl.Int64)
+    before = pl.lit(pl.Series([0.0, *accumulate(seconds[mark] for mark in marks)]))
+    first, last = (pl.lit(marks).search_sorted(step, "left") for step in (after, to))
+    return before.gather(last) - before.gather(first)
 
 
 def find_pauses(records: Mapping[str, pl.DataFrame]) -> Pauses:

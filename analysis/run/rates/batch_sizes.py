@@ -10,11 +10,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from analysis.run.rows.exclusion_reasons import OF_THE_RUN, TIMED, WARM_UP
-from logparse.findings import Note, info, warning
-
-# The step time is of one batch where so many steps have others, with a time so far from it; of at least so many rows.
-OTHER_BATCHES, BATCHES_APART, ROWS_OF_BATCH = 0.1, 0.1, 3
+from logparse.findings import Note, warning
 
 
 def mean_batch() -> pl.Expr:
@@ -73,35 +69,6 @@ def describe_batches(steps: pl.DataFrame) -> Iterator[Note]:
     if (n := wrong.sum()) > len(steady) / 2:
         source, line, batch, mean = steady.filter(wrong).row(0)
         yield warning("consumed_samples_differ", mean=mean, batch=batch, source=source, line=line, more=n - 1)
-
-
-def describe_several_batches(steps: pl.DataFrame, step_time_ms: float | None) -> Iterator[Note]:
-    """Several batches; a warning where many steps have another batch, and another time, than ``step_time_ms`` is of."""
-    timed = OF_THE_RUN & TIMED & pl.col("excluded_reason").ne_missing(WARM_UP)
-    if steps["global_batch_size"].n_unique() < 2 or not step_time_ms:
-        return
-    rows = steps.filter(timed).drop_nulls(["global_batch_size", "step_time_ms", "iterations"])
-    if rows["global_batch_size"].n_unique() < 2:
-        return
-    counted = rows.filter("counted").sort((pl.col("step_time_ms") - step_time_ms).abs())
-    if counted.is_empty():
-        return
-    batch = counted["global_batch_size"].first()
-    of_other_batch = rows.filter(pl.col("global_batch_size") != batch)
-    sizes, share = rows["global_batch_size"].unique().sort(), _steps(of_other_batch) / _steps(rows)
-    few = share < OTHER_BATCHES or len(rows) - len(of_other_batch) < ROWS_OF_BATCH
-    if not few and abs(_median_ms(of_other_batch) / step_time_ms - 1) > BATCHES_APART:
-        yield warning("step_time_of_one_batch", n=len(sizes), sizes=[sizes[0], sizes[-1]], batch=batch)
-    elif (n := counted["global_batch_size"].n_unique()) > 1:
-        yield info("several_batch_sizes", n=n)
-
-
-def _median_ms(rows: pl.DataFrame) -> float:
-    return float(rows["step_time_ms"].median() or 0.0)  # type: ignore[arg-type]
-
-
-def _steps(rows: pl.DataFrame) -> int:
-    return int(rows["iterations"].sum())
 
 
 # A count that differs by less from the sequence length is rounded; one of so few digits says nothing of a step.

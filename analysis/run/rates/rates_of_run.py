@@ -16,8 +16,9 @@ from analysis.run.rates.baseline_step_time import middle
 from analysis.run.rates.intervals import median_interval, ratio_interval
 from analysis.run.rows.exclusion_reasons import TIMED, has_untimed
 from analysis.run.rows.frame_filters import known, only, with_known
+from analysis.run.rows.updates import thrown_away
 from analysis.run.tables import RATE_COLUMNS
-from analysis.run.useful.useful_time import NOT_STEADY, PRICED_BY, again_steps, kept_steps, value_rows
+from analysis.run.useful.useful_time import NOT_STEADY, PRICED_BY, value_rows
 from logparse.schema import conform
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
@@ -25,15 +26,21 @@ SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_de
 
 
 def name_rates(
-    steps: pl.DataFrame, wall_seconds: float | None, priced: pl.DataFrame | None = None, unprinted: int = 0
+    steps: pl.DataFrame,
+    wall_seconds: float | None,
+    priced: pl.DataFrame | None = None,
+    unprinted: int = 0,
+    of_one_size: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Steady, delivered, all steps, all-in: ms per useful step with its 95 % interval, and the rates that follow.
 
     ``priced`` are the ``value_rows`` of ``steps``, where the caller has them at hand. So many steps were done by the
-    same clock ``unprinted``.
+    same clock ``unprinted``. The steady rate is that of the rows ``of_one_size``.
     """
     everything = (value_rows(steps) if priced is None else priced)[(*PRICED_BY, "time_ms", "useful", *SCALED)]
-    counted = steps["counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED].filter("counted")
+    counted = (steps if of_one_size is None else of_one_size)[
+        "counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED
+    ].filter("counted")
     steady: dict[str, Any] = {
         "step_time_ms": middle(counted["step_time_ms"]),
         **{name: middle(counted[name], "lower") for name in SCALED},
@@ -65,7 +72,7 @@ def name_rates(
 def _without_replay(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of delivered; one of which some steps were replayed counts with the others alone."""
     left = only(rows, ~pl.col("excluded_reason").is_in(NOT_STEADY).fill_null(False))
-    new = pl.col("iterations") - again_steps()
+    new = pl.col("iterations") - thrown_away()
     return left.with_columns(time_ms=pl.col("time_ms") * new / pl.col("iterations"), iterations=new)
 
 
@@ -97,7 +104,9 @@ def _untimed(steps: pl.DataFrame) -> int:
     """Useful steps of rows whose time is missing or damaged."""
     if not has_untimed(steps):
         return 0
-    return int(steps.select(kept_steps().filter(~TIMED, pl.col("iterations").is_not_null()).sum()).item() or 0)
+    return int(
+        steps.select(pl.col("useful_steps").filter(~TIMED, pl.col("iterations").is_not_null()).sum()).item() or 0
+    )
 
 
 def _within(untimed: int, in_lines_ms: float, wall_ms: float | None, baseline_ms: float | None) -> int:

@@ -192,7 +192,7 @@ def fill_batch(steps: pl.DataFrame, how: Computation) -> pl.DataFrame:
 
 
 def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
-    """Add the columns of all metrics of rows to rows that ``fill_batch`` has filled."""
+    """Add ``devices`` and the columns of all metrics of rows to rows that ``fill_batch`` has filled."""
     lengths = known(filled["seq_length"].unique()).to_list()
     inputs = Inputs(
         devices=pl.lit(how.world_size, pl.Float64),
@@ -204,7 +204,7 @@ def compute_metrics(filled: pl.DataFrame, how: Computation) -> pl.DataFrame:
     )
     for metric in COMPUTED:
         inputs.computed[metric.column] = cast("Expression", metric.expression)(inputs)
-    return filled.with_columns(**inputs.computed)
+    return filled.with_columns(**inputs.computed, devices=pl.lit(how.world_size, pl.Int64))
 
 
 def _by_length(lengths: list[int], flops_of: Callable[[int], float | None]) -> pl.Expr:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from analysis.run.clock.interruptions import NO_PAUSES, Pauses
+from analysis.run.clock.interruptions import NO_PAUSES, Pauses, count_between, seconds_between
 from analysis.run.clock.step_time_patterns import find_period
 from analysis.run.rates.baseline_step_time import READ, add_pace
 from analysis.run.rates.batch_sizes import batch_changes, mean_batch
@@ -34,8 +34,8 @@ from analysis.run.rows.exclusion_reasons import (
 )
 from analysis.run.rows.restarts import OWN
 from analysis.run.rows.stalls import borne_out, find_outlier_times
+from analysis.run.rows.updates import is_infinite, thrown_away, update_is_nan, useful_steps
 from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
-from analysis.run.useful.useful_time import is_infinite, update_is_nan
 from logparse.findings import Note, info
 from logparse.light_dataclass import dataclass
 
@@ -63,18 +63,20 @@ DEFAULT_RULES = RowRules()
 
 
 def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES) -> pl.DataFrame:
-    """Add ``update_is_nan``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` has traced."""
+    """Add ``update_is_nan``, ``useful_steps``, ``counted`` and ``excluded_reason`` to rows that ``restarts`` traced."""
+    steps = steps.with_columns(update_is_nan=update_is_nan(steps))
+    steps = steps.hstack([useful_steps(steps)])
     timed = (pl.col("step_time_ms") > 0) & pl.col("step_time_ms").is_finite()
     known = {COPY: pl.col("copied"), DAMAGED: pl.col("damaged"), OTHER_JOB: pl.col("other_job")}
-    known |= {NO_TIME: ~timed.fill_null(False), REPLAYED: pl.col("replayed")}
+    done_again = pl.col("replayed") & (pl.col("useful_steps") == 0) & (thrown_away() > 0)
+    known |= {NO_TIME: ~timed.fill_null(False), REPLAYED: done_again}
     if rules.time_holds_pauses:
         shared = rules.warm_up.times_are_shared
         known |= {
             reason: _holds(steps, of_kind, shared)
             for reason, of_kind in ((HOLDS_EVALUATION, pauses.evaluated), (HOLDS_SAVE, pauses.saved))
         }
-    reasons = {"update_is_nan": update_is_nan(steps), "excluded_reason": _first_reason(known)}
-    rows = steps.with_columns(**reasons, mean_batch=mean_batch())
+    rows = steps.with_columns(excluded_reason=_first_reason(known), mean_batch=mean_batch())
     warm_up = OWN.cum_sum().over("segment") <= rules.warm_up.rows_of(
         _unpaused(rows) if rules.time_holds_pauses else rows
     )
@@ -92,6 +94,36 @@ def select_rows(steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules
     if rules.pauses_are_silent and pauses == NO_PAUSES:
         rows = _as_pauses(rows)
     return rows.with_columns(counted=pl.col("excluded_reason").is_null())
+
+
+def select_without_pauses(
+    steps: pl.DataFrame, pauses: Pauses = NO_PAUSES, rules: RowRules = DEFAULT_RULES
+) -> tuple[pl.DataFrame, dict[str, float]]:
+    """As ``select_rows``; if every row holds a pause, those whose time is printed are taken out of the step times.
+
+    Also the seconds that were taken out, by the reason that their rows had.
+    """
+    marked = select_rows(steps, pauses, rules)
+    if marked["counted"].any() or not marked["excluded_reason"].is_in([HOLDS_SAVE, HOLDS_EVALUATION]).any():
+        return marked, {}
+    begun, step = pl.col("step") - pl.col("iterations"), pl.col("step")
+    untimed = Pauses(
+        tuple(mark for mark in pauses.saved if mark not in pauses.save_seconds),
+        tuple(mark for mark in pauses.evaluated if mark not in pauses.evaluation_seconds),
+    )
+    is_timed = count_between(untimed.saved, begun, step) + count_between(untimed.evaluated, begun, step) == 0
+    timed = {HOLDS_SAVE: pauses.save_seconds, HOLDS_EVALUATION: pauses.evaluation_seconds}
+    held = steps.select(
+        pl.when(OWN & is_timed).then(seconds_between(seconds, begun, step)).fill_null(0.0).alias(reason)
+        for reason, seconds in timed.items()
+    )
+    left = steps["step_time_ms"] - held.sum_horizontal() * 1000 / steps["iterations"]
+    if (left <= 0).any():
+        return marked, {}
+    shorter = steps.with_columns(step_time_ms=left.fill_null(steps["step_time_ms"]))
+    return select_rows(shorter, untimed, rules), {
+        name: seconds for name in timed if (seconds := float(held[name].sum()))
+    }
 
 
 def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:

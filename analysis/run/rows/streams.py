@@ -166,20 +166,33 @@ def trainings_in_turn(steps: pl.DataFrame) -> list[MixedRun]:
     """The trainings of one file that follow each other, where each but the last did all its planned steps.
 
     Where no line prints a plan, the trainings are complete if all of them end at the same step. Those that differ in
-    pace or batch are no retries of one job. Rows further apart than a job rests, with no start between, are of two too.
+    pace or batch are no retries of one job. Rows further apart than a job rests, with no start between, are of two too;
+    so are rows between which more or fewer samples were consumed than batches of either size have.
     """
     if steps["source"].n_unique() != 1:
         return []
     rows = steps.with_row_index("at").filter(pl.col("lineage").is_not_null() & ~pl.col("copied"))
     stamp = pl.col("timestamp").forward_fill()
-    rested = (stamp.diff() > LONGEST_REST) & (pl.col("segment") == pl.col("segment").shift(1))
-    apart = rows.with_columns(lineage=rested.fill_null(value=False).cum_sum())
+    rested = (stamp.diff() > LONGEST_REST).fill_null(value=False) | _of_other_samples()
+    same_start = pl.col("segment") == pl.col("segment").shift(1)
+    apart = rows.with_columns(lineage=(rested & same_start).fill_null(value=False).cum_sum())
     if apart["lineage"].n_unique() > 1:
         return _runs_of(_by_lineage(apart))
     parts = _by_lineage(rows)
     same_end = parts["planned"].is_null().all() and parts["last"].n_unique() == 1
     finished = (parts["last"] == parts["planned"])[:-1].fill_null(value=False)
     return _runs_of(parts) if len(parts) > 1 and (same_end or finished.all() or _differ(parts)) else []
+
+
+def _of_other_samples() -> pl.Expr:
+    """Whether the batch changes, and the samples since the row before are too many or too few for both batches."""
+    batch, samples = pl.col("global_batch_size"), pl.col("consumed_samples")
+    mean = samples.diff() / pl.col("step").diff()
+    both = batch, batch.shift(1)
+    within = mean.is_between(pl.min_horizontal(both), pl.max_horizontal(both))
+    # Both count from their first step on.
+    alone = (samples == batch * pl.col("step")) & (samples == batch * pl.col("step")).shift(1)
+    return ((batch != batch.shift(1)) & ~within & alone).fill_null(value=False)
 
 
 def _differ(parts: pl.DataFrame) -> bool:

@@ -135,18 +135,24 @@ def describe_missing_logs(steps: pl.DataFrame, events: pl.DataFrame) -> Iterator
 
 
 def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
-    """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most."""
+    """A warning where many steps of a start have no line, as in an excerpt: lines are further apart than most.
+
+    Each step has a line, or the distance between two lines comes again: one such distance may be any.
+    """
     read = only(steps["segment", "step", "copied"], ~pl.col("copied"))
     jump = pl.col("step").diff().over("segment")
-    every = pl.col("step").diff().quantile(0.25, "lower").over("segment")
-    jumps = read.select("segment", jump=jump, interval=every)
-    over = jumps["jump"] > JUMP * jumps["interval"]
-    missing = float((jumps["jump"] - jumps["interval"]).filter(over).sum())
-    done: Any = jumps["jump"].sum()
+    first = pl.int_range(pl.len()).over("segment") == 0
+    every = jump.quantile(0.25, "lower").over("segment")
+    jumps = read.select("segment", "step", jump=jump, interval=every, first=first)
+    again = pl.when("first").then("step").otherwise("jump") == pl.col("interval")
+    is_sure = (pl.col("interval") == 1) | (again.sum().over("segment") > 1)
+    of_lines = jumps.select("jump", "interval", sure=is_sure & (pl.col("jump") > JUMP * pl.col("interval")))
+    missing = float((of_lines["jump"] - of_lines["interval"]).filter(of_lines["sure"]).sum())
+    done: Any = of_lines["jump"].sum()
     if missing > OF_AN_EXCERPT * int(done):
         # The first line of a start is of steps too.
-        first = int(jumps.drop_nulls().unique("segment")["interval"].sum())
-        yield warning(MISSING_LINES, n=round(missing), of=int(done) + first)
+        before: Any = jumps.filter("first").select(pl.min_horizontal("interval", "step").sum()).item()
+        yield warning(MISSING_LINES, n=round(missing), of=int(done) + int(before or 0))
         yield from _printed_unlike_clock(steps)
 
 

@@ -18,6 +18,7 @@ import polars as pl
 from analysis.run.clock.pause_times import time_first_rows
 from analysis.run.rows.exclusion_reasons import REPLAYED
 from analysis.run.rows.frame_filters import in_order, with_known
+from analysis.run.rows.updates import lost_updates
 from analysis.run.tables import BADPUT_COLUMNS, GOODPUT_COLUMNS
 from analysis.run.useful.useful_time import PRICED_BY, value_rows
 from logparse.light_dataclass import dataclass
@@ -140,8 +141,8 @@ def _by_the_clock(steps: pl.DataFrame, events: pl.DataFrame, priced: pl.DataFram
     timed = time_first_rows(steps, events)
     if timed is not steps or timed["replayed"].any() or (timed["replayed_steps"] > 0).any():
         read = timed.select(*PRICED_BY, "baseline_ms", "lineage", "timestamp")
-        first_time = {"replayed": pl.lit(value=False), "replayed_steps": pl.lit(0)}
-        priced = value_rows(read.with_columns(**first_time, excluded_reason=_unless_replayed()))
+        made = pl.col("iterations") - lost_updates()
+        priced = value_rows(read.with_columns(useful_steps=made, excluded_reason=_unless_replayed()))
     share_kept = pl.lit(1.0)
     if timed["segment"].n_unique() > 1:
         priced = priced.join(_lost_from(timed), on="segment", how="left")

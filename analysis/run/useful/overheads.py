@@ -15,11 +15,12 @@ from typing import Any
 import polars as pl
 
 from analysis.run.checks.expectations import Expectations, pipeline_bubble
-from analysis.run.clock.interruptions import Pauses
+from analysis.run.clock.interruptions import Pauses, count_between
 from analysis.run.clock.pause_times import BETWEEN
 from analysis.run.clock.step_time_patterns import describe_gaps
+from analysis.run.rates.baseline_step_time import longer, with_baseline
 from analysis.run.result import Analysis
-from analysis.run.rows.exclusion_reasons import NAN
+from analysis.run.rows.exclusion_reasons import HOLDS_SAVE, NAN, OF_THE_RUN, ROW_MS
 from analysis.run.useful.time_breakdown import USEFUL
 from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
@@ -27,7 +28,7 @@ from logparse.light_dataclass import dataclass, replace
 
 PUBLISHED = "published"
 IN_STEPS = ("bubble", "recomputation", PUBLISHED)
-# What saves or evaluations may cost, as a share of the useful time, before rarer ones are advised.
+# What evaluations may cost, as a share of the useful time, before rarer ones are advised.
 DEAR = 0.05
 # A cause below this share is no overhead. Advice must raise goodput by the other.
 LEAST_SHARE, LEAST_GAIN = 0.0005, 0.01
@@ -77,7 +78,12 @@ class _Time:
 
 
 def list_overheads(
-    analysis: Analysis, context: RunContext, pauses: Pauses, expected: Expectations, fixed_evaluations: bool = False
+    analysis: Analysis,
+    context: RunContext,
+    pauses: Pauses,
+    expected: Expectations,
+    fixed_evaluations: bool = False,
+    ended_by_failure: bool = False,
 ) -> tuple[Overhead, ...]:
     """Every loss that is known, the dearest first; empty where no row counts. ``fixed_evaluations`` have no advice."""
     parts = dict(analysis.time_breakdown["part", "seconds"].iter_rows())
@@ -87,8 +93,12 @@ def list_overheads(
         return ()
     gaps = describe_gaps(analysis.steps, pauses)
     saves = () if _saves_of_ramp(analysis.steps, pauses.saved) else pauses.saved
-    marks = {"saves": saves, "evaluation": () if fixed_evaluations else pauses.evaluated}
-    lost = (*_of_time(time, parts, marks, gaps), *_of_speed(time, analysis, context), *_of_published(time, expected))
+    evaluated = () if fixed_evaluations else pauses.evaluated
+    causes = _by_cause(parts)
+    advice = {"not_explained": gaps, "evaluation": _rarer(causes.get("evaluation", 0.0), evaluated, time)}
+    if len(saves) > 1 and "saves" in causes:
+        advice["saves"] = _save_interval(time, causes, analysis, saves, ended_by_failure)
+    lost = (*_of_time(time, causes, advice), *_of_speed(time, analysis, context), *_of_published(time, expected))
     # What others reached is no cause, and comes last.
     has_nan = (analysis.steps["excluded_reason"] == NAN).any()
     return tuple(
@@ -109,37 +119,90 @@ def _saves_of_ramp(steps: pl.DataFrame, saved: Sequence[int]) -> bool:
     return 2 * len(there) > len(saved)
 
 
-def _of_time(
-    time: _Time, parts: Mapping[str, float], marks: Mapping[str, Sequence[int]], gaps: Note | None
-) -> Iterator[Overhead]:
+def _by_cause(parts: Mapping[str, float]) -> dict[str, float]:
+    """The ``parts`` of the time by their cause: in the time of a line or between lines, it is the same."""
     causes: dict[str, float] = {}
     for part, seconds in parts.items():
-        # In the time of a line or between lines, the cause is the same.
         cause = part.removesuffix(BETWEEN)
         causes[cause] = causes.get(cause, 0.0) + seconds
+    return causes
+
+
+def _of_time(time: _Time, causes: Mapping[str, float], advice: Mapping[str, Note | None]) -> Iterator[Overhead]:
     for cause, seconds in causes.items():
-        advice = _rarer(cause, seconds, marks[cause], time) if cause in marks else None
-        if cause == "not_explained":
-            advice = gaps
-        yield time.loss(cause, seconds, useful_without=time.useful / (time.total - seconds), advice=advice)
+        useful = time.useful / (time.total - seconds)
+        yield time.loss(cause, seconds, useful_without=useful, advice=advice.get(cause))
 
 
-def _rarer(cause: str, seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
-    """How rare a pause that costs over DEAR of the useful time should be, at least two in the steps asked for.
+def _rarer(seconds: float, marks: Sequence[int], time: _Time) -> Note | None:
+    """How rare evaluations that cost over DEAR of the useful time should be, at least two in the steps asked for.
 
     None for one that is cheap, comes once, or costs little of the run.
     """
     if len(marks) < 2 or seconds <= DEAR * time.useful:
         return None
-    now = max(1, round(median(b - a for a, b in pairwise(marks))))
-    every = _round_number(now * seconds / (DEAR * time.useful))
-    # A third of a round number, rounded up, is the next smaller one.
-    while time.planned and now < every and 2 * every > time.planned:
-        every = _round_number(every / 3)
+    now = _distance(marks)
+    every = _at_least_two(_round_number(now * seconds / (DEAR * time.useful)), now, time)
     useful = time.useful / (time.total - seconds + seconds * now / every)
     if useful - time.useful / time.total < LEAST_GAIN:
         return None
-    return info(f"{cause}_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
+    return info("evaluation_rarer", now=now, every=every, each=seconds / len(marks), useful=useful)
+
+
+def _distance(marks: Sequence[int]) -> int:
+    return max(1, round(median(b - a for a, b in pairwise(marks))))
+
+
+def _at_least_two(every: int, now: int, time: _Time) -> int:
+    """``every`` so many steps, less often only where two are left in the steps asked for."""
+    # A third of a round number, rounded up, is the next smaller one.
+    while time.planned and now < every and 2 * every > time.planned:
+        every = _round_number(every / 3)
+    return every
+
+
+def _save_interval(
+    time: _Time, causes: Mapping[str, float], analysis: Analysis, saved: Sequence[int], ended_by_failure: bool
+) -> Note | None:
+    """The interval of saves that costs least, by Young and Daly.
+
+    It is sqrt(2 x seconds of a save x seconds between failures). A failure costs the steps since the last save, half of
+    an interval on average. The log of a run without a failure shows that they are at least as far apart as it is long:
+    saves may be rarer, never more frequent. A wait for the last save stays, as with asynchronous ones. None where
+    another interval gains little.
+    """
+    step, n = (analysis.rate("steady")["step_time_ms"] or 0.0) / 1000, len(saved)
+    each, n = _seconds_of_save(analysis.steps, saved) or (causes["saves"] / n, n)
+    in_loop = min(each * n, causes["saves"])
+    if not step or not in_loop:
+        return None
+    restarts = analysis.reliability.interruptions
+    between = time.total / max(1, restarts + ended_by_failure)
+    now = _distance(saved)
+    every = _at_least_two(_round_number(math.sqrt(2 * each * between) / step), now, time)
+    fixed = time.total - in_loop - (causes.get("replayed", 0.0) if restarts else 0.0)
+
+    def goodput(interval: int) -> float:
+        return time.useful / (fixed + in_loop * now / interval + restarts * step * interval / 2)
+
+    if goodput(every) - goodput(now) < LEAST_GAIN:
+        return None
+    code = "save_interval" if restarts + ended_by_failure else "saves_rarer"
+    return info(code, now=now, every=every, each=each, between=between, useful=goodput(every))
+
+
+def _seconds_of_save(steps: pl.DataFrame, saved: Sequence[int]) -> tuple[float, int] | None:
+    """Seconds that a save typically keeps the next step waiting, and how many do; None where no line shows one."""
+    rows = steps.filter(OF_THE_RUN & pl.col("iterations").is_not_null())
+    rows = rows.with_columns(
+        waited=pl.col("timestamp").diff().over("segment").dt.total_microseconds() / 1000 - ROW_MS,
+        saves=count_between(saved, pl.col("step").shift(1).over("segment"), pl.col("step")),
+    )
+    inside = pl.when(pl.col("excluded_reason") == HOLDS_SAVE).then(longer()).otherwise(0.0)
+    waited = pl.col("waited").fill_null(0.0) + inside
+    holding = with_baseline(rows).filter(pl.col("saves") > 0)
+    each: Any = holding.select((waited / pl.col("saves")).clip(0).median()).item()
+    return None if each is None else (each / 1000, int(holding["saves"].sum()))
 
 
 def _round_number(least: float) -> int:

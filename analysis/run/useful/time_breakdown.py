@@ -6,7 +6,7 @@ the clock, or to the step lines where there is no clock. No part is below 0, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,8 +43,9 @@ from analysis.run.rows.exclusion_reasons import (
     WARM_UP,
 )
 from analysis.run.rows.unprinted_steps import last_done, outline_starts, stamped, unprinted_seconds, unprinted_within
+from analysis.run.rows.updates import thrown_away
 from analysis.run.tables import TIME_BREAKDOWN_COLUMNS
-from analysis.run.useful.useful_time import PAUSED, again_steps, untimed_seconds, value_rows
+from analysis.run.useful.useful_time import PAUSED, untimed_seconds, value_rows
 from logparse.findings import Note, info
 
 # Codes of ``part``: what the time was spent on. Warm-up goes by the reason of its rows.
@@ -78,11 +79,13 @@ def break_down_time(
     pauses: Pauses,
     clock: Clock | None = None,
     priced: pl.DataFrame | None = None,
+    taken_out: Mapping[str, float] | None = None,
 ) -> pl.DataFrame:
     """Where the time went, in seconds and as a share of the clock; of the step lines where there is none.
 
     No part is below 0. Empty where no row counts, because then the time of a step is unknown. ``clock`` and
-    ``priced``, the ``value_rows`` of ``steps``, are those that the caller has at hand.
+    ``priced``, the ``value_rows`` of ``steps``, are those that the caller has at hand. ``taken_out`` of the step lines
+    are seconds of pauses, by the reason that their rows had.
     """
     wall = (clock or read_clock(steps, events)).seconds
     timed = steps if wall is None else time_first_rows(steps, events)
@@ -90,6 +93,10 @@ def break_down_time(
     in_lines = float(rows["time_ms"].sum()) / 1000
     parts = _inside(rows, pauses)
     at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
+    if wall is None:
+        pause_of = {reason: part for part, reasons in PARTS.items() for reason in reasons}
+        for reason, seconds in (taken_out or {}).items():
+            at_end[pause_of[reason]] = at_end.get(pause_of[reason], 0.0) + seconds
     total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if not rows["timestamp"].count() else None
@@ -139,7 +146,7 @@ def _inside(rows: pl.DataFrame, pauses: Pauses) -> dict[str, float]:
         return {}
     lost = pl.col("time_ms") - pl.col("useful_ms")
     # Replayed steps can share a row with new ones, which then has another reason or none.
-    again = pl.min_horizontal(lost, pl.col("time_ms") * again_steps() / pl.col("iterations"))
+    again = pl.min_horizontal(lost, pl.col("time_ms") * thrown_away() / pl.col("iterations"))
     partly = pl.when(pl.col("excluded_reason").ne_missing(REPLAYED)).then(again).otherwise(0.0)
     began = pl.col("step") - pl.col("iterations")
     skipped = pl.min_horizontal(pl.col("skipped_ms"), lost - partly).clip(0)

@@ -1,9 +1,6 @@
 """What of each row's time was useful: the price of its steps.
 
 Comes in: rows marked by ``row_selection``. Goes out: the rows with a time, with their useful steps and useful time.
-
-A step whose update is not a number trained nothing. Where a gradient norm is NaN the weights become NaN, or the update
-is left out. Where it is infinite and the loss stays finite, a loss scaler left out that one update.
 """
 
 from __future__ import annotations
@@ -32,6 +29,7 @@ from analysis.run.rows.exclusion_reasons import (
     has_untimed,
 )
 from analysis.run.rows.frame_filters import only
+from analysis.run.rows.updates import is_infinite, is_skipped, lost_updates
 from logparse.findings import Note, warning
 from logparse.light_dataclass import dataclass
 
@@ -43,17 +41,11 @@ NOT_STEADY = (WARM_UP, REPLAYED, *PAUSED)
 # Columns that give the price of a row, along with its baseline.
 PRICED_BY = (
     *("segment", "step", "iterations", "step_time_ms", "global_batch_size", "counted", "excluded_reason"),
-    *("replayed", "replayed_steps", "skipped_iterations", "nan_iterations", "overflow", "update_is_nan"),
+    *("useful_steps", "skipped_iterations", "nan_iterations", "overflow", "update_is_nan"),
     "grad_norm",
 )
 # Slow rows are stalls where they are few; from the second share of a start's rows to the third they become its pace.
 MANY_STALLS, FEW_STALLS, MOST_STALLS = 0.3, 0.4, 0.5
-
-
-def kept_steps() -> pl.Expr:
-    """Steps of a row whose update was made and kept: not skipped, not NaN, not replayed."""
-    lost = _lost_updates()
-    return pl.when("replayed").then(0).otherwise((pl.col("iterations") - again_steps() - lost).clip(0))
 
 
 @dataclass(frozen=True)
@@ -82,7 +74,7 @@ def count_lost_updates(steps: pl.DataFrame) -> LostUpdates:
     whole_rows = (pl.col("iterations") > 1) & pl.col("update_is_nan")
     is_own = OF_THE_RUN & pl.col("iterations").is_not_null()
     lost, of_nan, done, at_least, about = steps.select(
-        _lost_updates().filter(is_own).sum(),
+        lost_updates().filter(is_own).sum(),
         nan=nan.filter(is_own).sum(),
         steps=pl.col("iterations").filter(is_own).sum(),
         at_least=flags_only.filter(is_own).any(),
@@ -95,24 +87,6 @@ def skips_left_out(steps: pl.DataFrame) -> bool:
     """Whether updates were lost in rows that the rate including stalls leaves out."""
     counted = steps.filter(pl.col("excluded_reason").is_in(NOT_STEADY).not_().fill_null(value=True))
     return count_lost_updates(counted).lost < count_lost_updates(steps).lost
-
-
-def printed_skips() -> pl.Expr:
-    """Steps of a row whose update was skipped, as printed."""
-    return pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
-
-
-def _lost_updates() -> pl.Expr:
-    """Steps of a row whose update was left out or is NaN."""
-    # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
-    # The gradient norm is that of the row's last step.
-    lost = pl.max_horizontal(printed_skips(), "nan_iterations", is_infinite("grad_norm").cast(pl.Int64)).fill_null(0)
-    return pl.when("update_is_nan").then("iterations").otherwise(pl.min_horizontal(lost, "iterations"))
-
-
-def again_steps() -> pl.Expr:
-    """Steps of a row that an earlier start had done; the row can end after the step that was reached."""
-    return pl.coalesce("replayed_steps", pl.when("replayed").then("iterations").otherwise(0))
 
 
 def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
@@ -134,14 +108,14 @@ def value_rows(steps: pl.DataFrame) -> pl.DataFrame:
         .then(time - (time - baseline) * _as_stall(stall))
         .otherwise(baseline)
     )
-    timed = rows.with_columns(time_ms=time, useful=kept_steps(), worth=worth / pl.col("iterations"))
+    timed = rows.with_columns(time_ms=time, useful="useful_steps", worth=worth / pl.col("iterations"))
     of_a_step = pl.col("worth")
     return timed.with_columns(
         useful_ms=(of_a_step * pl.col("useful")).fill_null(0),
         # Steps that were done but whose update was not kept take the time of a step, in a slow row too.
         skipped_ms=pl.when(reason.is_in(WHOLE).fill_null(False))
         .then(0.0)
-        .otherwise((of_a_step * pl.min_horizontal(_lost_updates(), pl.col("iterations") - again_steps())).fill_null(0)),
+        .otherwise((of_a_step * lost_updates()).fill_null(0)),
     )
 
 
@@ -170,33 +144,15 @@ def untimed_seconds(steps: pl.DataFrame) -> float:
     """Baseline time of the useful steps of rows whose time is missing or damaged."""
     if not has_untimed(steps):
         return 0.0
-    seconds = with_baseline(steps).select((pl.col("baseline_ms") * kept_steps()).filter(~TIMED).sum() / 1000).item()
+    seconds = (
+        with_baseline(steps).select((pl.col("baseline_ms") * pl.col("useful_steps")).filter(~TIMED).sum() / 1000).item()
+    )
     return float(seconds or 0.0)
-
-
-VANISHED = "loss_vanished"
-
-
-def update_is_nan(steps: pl.DataFrame) -> pl.Expr:
-    """Whether the loss is NaN, infinite or no longer printed, or the gradient norm is NaN."""
-    vanished = pl.col(VANISHED) if VANISHED in steps.columns else pl.lit(value=False)
-    loss, gradient = (pl.col(name).is_nan().fill_null(value=False) for name in ("loss", "grad_norm"))
-    # What overflows in fp16 is NaN or infinite; its update is skipped, and counts as such.
-    return loss | vanished | (gradient & ~_skipped()) | (is_infinite("loss") & ~_skipped())
-
-
-def is_infinite(name: str) -> pl.Expr:
-    """Whether a row prints an infinite ``name``."""
-    return pl.col(name).is_infinite().fill_null(value=False)
-
-
-def _skipped() -> pl.Expr:
-    return (pl.col("skipped_iterations") > 0).fill_null(value=False) | pl.col("overflow").fill_null(value=False)
 
 
 def describe_nan_updates(steps: pl.DataFrame) -> Iterator[Note]:
     """A warning that says how many rows are NaN or infinite, and where the first one is."""
-    nan = steps.filter(~pl.col("copied"), pl.col("update_is_nan") | (is_infinite("grad_norm") & ~_skipped()))
+    nan = steps.filter(~pl.col("copied"), pl.col("update_is_nan") | (is_infinite("grad_norm") & ~is_skipped()))
     if len(nan):
         # A loss that is no longer printed is null.
         of_gradient = nan["loss"].is_finite().fill_null(value=False).all()

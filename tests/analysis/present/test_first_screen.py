@@ -73,7 +73,7 @@ def faults(parts, columns, most):
 def test_every_fixture_fits_on_a_screen(case):
     run = run_of_fixture(ROOT / case) if (ROOT / case).is_dir() else analyze(str(ROOT / case), hw="910b3")
     unhealthy, again = run.log.ending.failed or bool(broken_by(run.checks)), run.log.ending.attempts_in_log > 1
-    most = MOST_LINES + (MORE_LINES if unhealthy else again)
+    most = MOST_LINES + (MORE_LINES if unhealthy else again) + len(run.analysis.sizes[1:])
     found = {}
     for language in LANGUAGES:
         with speaking(language):

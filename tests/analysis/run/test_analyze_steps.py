@@ -11,7 +11,6 @@ from analysis.hardware.devices import DevicePeak, peak_by_hand, resolve_peak
 from analysis.present.words import say
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.notes import unknown
-from analysis.run.rates.batch_sizes import describe_several_batches
 from analysis.run.result import Analysis
 from analysis.run.rows.exclusion_reasons import NAN, WARM_UP
 from analysis.run.tables import COMPUTED_COLUMNS, STEP_COLUMNS
@@ -126,32 +125,6 @@ def test_a_cpu_that_is_too_fast_is_doubted(device, doubted):
     notes = run(GOLDEN | {"device_name": device}).notes
     assert bool(of_code(notes, "fast_for_cpu")) == doubted
     assert not of_code(run(GOLDEN | {"device_name": device, "world_size": 4096}).notes, "fast_for_cpu")
-
-
-@pytest.mark.parametrize(
-    ("batches", "times", "batch"),
-    [
-        ([64] * 10 + [128] * 10, [1000.0] * 10 + [2000.0] * 10, 128),
-        ([64] * 19 + [128], [1000.0] * 19 + [2000.0], None),
-        ([64] * 10 + [128] * 10, [1000.0] * 20, None),
-        (list(range(64, 84)), [1000.0 + 100 * n for n in range(20)], None),
-    ],
-    ids=["ramp", "few", "same time", "varies"],
-)
-def test_the_batch_of_the_step_time_is_named_where_others_take_another_time(batches, times, batch):
-    rows = {"global_batch_size": batches, "step_time_ms": times, "iterations": 1, "excluded_reason": None}
-    steps = pl.DataFrame(rows, schema_overrides={"excluded_reason": pl.String}).with_columns(counted=True)
-    (note,) = describe_several_batches(steps, steps["step_time_ms"].quantile(0.5, "higher"))
-    expected = info("several_batch_sizes", n=len(set(batches)))
-    if batch:
-        expected = warning("step_time_of_one_batch", n=2, sizes=[64, 128], batch=batch)
-    assert note == expected
-
-
-def test_without_a_counted_row_no_batch_is_named():
-    rows = {"global_batch_size": [64, 128], "step_time_ms": 1000.0, "iterations": 1, "excluded_reason": None}
-    steps = pl.DataFrame(rows, schema_overrides={"excluded_reason": pl.String}).with_columns(counted=False)
-    assert not list(describe_several_batches(steps, 1000.0))
 
 
 @pytest.mark.parametrize(("peak", "count"), [(598.82, 1), (598.84, 0)])

@@ -47,12 +47,64 @@ def test_saves_cost_what_they_took_and_rarer_ones_less(tmp_path):
     assert saves.device_hours == pytest.approx(8 * 60 / 3600, abs=0.01)
     # The first row is as fast as the others, so that all 61 s are useful: 61 of 61 without the saves.
     assert saves.useful_without == pytest.approx(1.0, abs=0.01)
-    # 60 s beside 61 s of work is to become at most 5 %: 10 x 60 / (0.05 x 61) = 197 steps, rounded up to 200,
-    # and then saves take 60 x 10 / 200 = 3 s.
+    # No failure came within 121 s: sqrt(2 x 10 x 121) = 49 s, rounded up to 50 steps, and then saves take 12 s.
     assert saves.advice.code == "saves_rarer"
     assert saves.advice.fields["now"] == 10
-    assert saves.advice.fields["every"] == 200
-    assert saves.advice.fields["useful"] == pytest.approx(61 / 64, abs=0.01)
+    assert saves.advice.fields["every"] == 50
+    assert saves.advice.fields["useful"] == pytest.approx(61 / 73, abs=0.01)
+
+
+@pytest.mark.parametrize("wait", [0, 20, 200])
+def test_the_wait_for_an_asynchronous_save_at_the_end_stays(tmp_path, wait):
+    """6 saves keep the loop 10 s each; that after the last step waits ``wait`` more, whatever the interval is."""
+    text = log_with_saves(10, 10.0, steps=70)
+    ends = BEGINS + timedelta(seconds=70 + 60 + wait)
+    end = (
+        f"saving checkpoint at iteration      70 to ckpt\n[after training is done] datetime: {ends:%Y-%m-%d %H:%M:%S}\n"
+    )
+    advice = losses_of(tmp_path, text + end)["saves"].advice
+    assert advice.fields["each"] == pytest.approx(10, abs=1)
+    assert advice.fields["useful"] == pytest.approx(70 / (70 + 70 * 10 / advice.fields["every"] + wait), abs=0.05)
+
+
+def log_of_crashes(every: int, save_s: float, crashes: int, lost: int) -> str:
+    """Processes of 50 steps of 1 s that save as above; each but the last dies ``lost`` steps after its last save."""
+    now, lines, done = BEGINS, [], 0
+    for _ in range(crashes + 1):
+        lines.append(arguments_dump(SETTINGS).rstrip())
+        if done:
+            lines.append(f"  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration {done}")
+        saved, ends = done, (done // every + 50 // every) * every + lost
+        for step in range(done + 1, ends + 1):
+            now += timedelta(seconds=1)
+            lines.append(megatron_line(step, 1000.0, f"{now:%Y-%m-%d %H:%M:%S}"))
+            if step % every == 0:
+                lines.append(f"saving checkpoint at iteration {step:7d} to ckpt")
+                now += timedelta(seconds=save_s)
+                lines.append(f"successfully saved checkpoint at iteration {step:7d} to ckpt")
+                saved = step
+        done = saved
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("crashes", [1, 2, 4])
+@pytest.mark.parametrize(("every", "save_s"), [(1, 2.0), (5, 1.0), (5, 10.0), (25, 1.0), (25, 20.0)])
+def test_after_failures_an_interval_is_advised_that_pays(tmp_path, crashes, every, save_s):
+    """Its time, with half of an interval done again after each failure, is at most that of the present interval."""
+    found = losses_of(tmp_path, log_of_crashes(every, save_s, crashes, max(1, every // 2)))
+    advice = found["saves"].advice
+    if advice is None:
+        return
+    new, now = advice.fields["every"], advice.fields["now"]
+    assert (advice.code, now) == ("save_interval", every)
+    saves = found["saves"].seconds
+    assert saves * now / new + crashes * new / 2 < saves + crashes * now / 2
+    assert new == pytest.approx((2 * save_s * advice.fields["between"]) ** 0.5, rel=1.5)
+
+
+def test_saves_that_are_as_rare_as_failures_allow_have_no_advice(tmp_path):
+    """40 s each 50 s, dead 45 s after one: saves each 100 s would have lost 95 s instead of 45 s."""
+    assert losses_of(tmp_path, log_of_crashes(50, 4.0, 1, 45))["saves"].advice is None
 
 
 def test_the_advice_leaves_at_least_two_saves_in_the_steps_asked_for(tmp_path):

@@ -1,0 +1,69 @@
+"""Steps of several sizes: batch, sequence length, devices. A step time, a rate and a mean are of one of them.
+
+Comes in: rows with their rates and the devices of each. Goes out: a row for each size, the longest run first, and the
+rows that the steady rate is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from analysis.run.rows.exclusion_reasons import ROW_MS
+from analysis.run.rows.frame_filters import known
+from logparse.findings import Note, info, warning
+
+BATCH, LENGTH, DEVICES = SIZES = ("global_batch_size", "seq_length", "devices")
+CODES = {
+    BATCH: ("step_time_of_one_batch", "batch"),
+    LENGTH: ("step_time_of_one_length", "length"),
+    DEVICES: ("step_time_of_some_devices", "devices"),
+}
+TIME, SAMPLES, TOKENS = "step_time_ms", "samples_per_second_per_device", "tokens_per_second_per_device"
+# Sizes differ if at least so many steps have another one than most, and their times or rates are so far apart.
+# A size has at least so many rows.
+OF_STEPS, APART, ROWS_OF_SIZE = 0.1, 0.1, 3
+
+
+def rates_by_size(steps: pl.DataFrame) -> pl.DataFrame:
+    """Each size of the counted rows with its steps and the medians of its time and rates, the longest run first.
+
+    Empty where nearly all steps have one size, where all sizes are as fast, and where most steps have a size of their
+    own, as with batches of so many tokens.
+    """
+    counted = steps.filter("counted").drop_nulls([TIME, "iterations"])
+    # A size that some lines do not have is no size of the others.
+    varied = [name for name in SIZES if counted[name].n_unique() > 1 and not counted[name].has_nulls()]
+    figures = [pl.col(TIME, SAMPLES, TOKENS).median(), pl.col("iterations").sum().alias("steps")]
+    fixed = pl.col([name for name in SIZES if name not in varied]).first()
+    each = counted.group_by(varied or pl.lit(0), maintain_order=True).agg(
+        fixed, *figures, rows=pl.len(), ms=ROW_MS.sum()
+    )
+    sizes = each.filter(pl.col("rows") >= ROWS_OF_SIZE).sort("ms", descending=True, maintain_order=True)
+    total = int(each["steps"].sum())
+    are_few = len(sizes) < 2 or total - sizes["steps"][0] < OF_STEPS * total or 2 * int(sizes["steps"].sum()) < total
+    if are_few or not _far_apart(sizes):
+        sizes = sizes.clear()
+    return sizes.select(*SIZES, "steps", TIME, SAMPLES, TOKENS)
+
+
+def _far_apart(sizes: pl.DataFrame) -> bool:
+    far = [(pl.col(name) / pl.col(name).first() - 1).abs() > APART for name in (TIME, SAMPLES)]
+    return bool(sizes.select(pl.any_horizontal(far).any()).item())
+
+
+def of_longest_run(steps: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the first of ``sizes``; all of them where these do not differ."""
+    return steps.join(sizes.head(1), on=SIZES, how="semi", nulls_equal=True) if len(sizes) else steps
+
+
+def describe_sizes(steps: pl.DataFrame, sizes: pl.DataFrame) -> Iterator[Note]:
+    """A warning for each size that differs, with the one that the step time is of; a note on batches as fast."""
+    for name, (code, field) in CODES.items():
+        values = known(sizes[name].unique()).sort()
+        if len(values) > 1:
+            yield warning(code, n=len(values), sizes=[values[0], values[-1]], **{field: sizes[name][0]})
+    batches = known(steps.filter("counted")[BATCH]).n_unique()
+    if batches > 1 and sizes[BATCH].n_unique() < 2:
+        yield info("several_batch_sizes", n=batches)
