@@ -8,6 +8,7 @@ import functools
 import gc
 import os
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -53,6 +54,8 @@ COMMANDS = {
 DEBUG = "LOGPARSE_DEBUG"
 # The exit code of a command that Ctrl-C ended; the most characters of an unforeseen error that are printed.
 INTERRUPTED, LONGEST_ERROR = 130, 300
+# Columns of an error on a terminal, and those of the names of its parts, such as "  try:   ".
+MOST_COLUMNS, ERROR_INDENT = 80, 9
 # Bytes of address space that polars and numpy take before they read anything.
 LEAST_MEMORY = 1.5e9
 
@@ -288,7 +291,23 @@ def _reported(error: LogparseError) -> int:
 def _say(text: str) -> None:
     """Print on stderr; where that is full or gone, the exit code must not change."""
     with contextlib.suppress(OSError, ValueError):
+        if sys.stderr.isatty():
+            # What a program reads has each part of an error on a line.
+            text = wrapped(text, min(shutil.get_terminal_size().columns or MOST_COLUMNS, MOST_COLUMNS))
         print(text, file=sys.stderr)  # noqa: T201
+
+
+def wrapped(text: str, width: int) -> str:
+    """``text`` with its lines wrapped at words; what goes on from a line is as far in as its first part."""
+    from analysis.present.console import wrap
+
+    lines = []
+    for line in text.split("\n"):
+        head = line[:ERROR_INDENT] if line.startswith(" ") else ""
+        indent = len(head) or 2
+        first, *more = wrap(line[len(head) :], width - indent)
+        lines += [head + first, *(" " * indent + part for part in more)]
+    return "\n".join(lines)
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -21,11 +22,13 @@ from helpers import (
     run_logparse,
     run_process,
 )
+from rich.cells import cell_len
 
 from analysis import cli
 from analysis.flops import all_formulas
 from analysis.run.tables import STEP_COLUMNS, SUMMARY_COLUMNS
 from logparse.formats import all_formats
+from logparse.language import LANGUAGES
 from logparse.schema import SCHEMA_VERSION
 
 TORN = " iteration        9/     500 | consumed samples:          288 | elapsed time per\n"
@@ -405,7 +408,13 @@ def test_version(tmp_path, command):
 
 
 def test_table_is_for_people(folder):
-    brief = ("llama-7b or llama2-7b on 8 x H100 SXM5", "step time      1.00 s", "tokens/s/p", "MFU  ", "short log")
+    brief = (
+        "llama-7b or llama2-7b on 8 x H100 SXM5",
+        "step time      1.00 s",
+        "tokens/s/p",
+        "MFU  ",
+        "too few for goodput",
+    )
     whole = ("step time, ms", "1,004.0", "6 step lines for 6 steps, 5 counted", "log line 1")
     for flags, texts in (((), brief), (("-v",), (*brief, *whole))):
         done = run_logparse("analyze", "run.log", "--hw", "h100", *flags, cwd=folder)
@@ -584,3 +593,19 @@ def test_a_record_without_its_release_shows_a_whole_command(tmp_path):
         "Error: Missing option '--release'.",
         "  try:   logparse record LOG --release NAME --history DIR",
     ]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_error_is_wrapped_on_a_terminal_and_whole_for_a_program(language, tmp_path):
+    (tmp_path / "run.log").write_text("".join(f"{{'loss': 1.{n}, 'epoch': 0.{n}}}\n" for n in range(1, 6)))
+    piped = run_logparse("analyze", "run.log", "--lang", language, cwd=tmp_path).stderr
+    main, other = pty.openpty()
+    command = [sys.executable, "-m", "logparse", "analyze", "run.log", "--lang", language]
+    code = subprocess.run(command, cwd=tmp_path, stderr=other, stdout=subprocess.PIPE, check=False).returncode
+    os.close(other)
+    shown = os.read(main, 10_000).decode()
+    os.close(main)
+    assert code == 3
+    assert max(map(cell_len, piped.splitlines())) > 80
+    assert max(map(cell_len, shown.splitlines())) <= 80
+    assert "".join(shown.split()) == "".join(piped.split())

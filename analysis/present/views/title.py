@@ -11,7 +11,7 @@ from analysis.present.views.ending import ending_clause
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, minute, span
 from analysis.run.checks.self_checks import GOODPUT, is_withheld
-from analysis.run.run import FEWEST_STEPS, SHORTEST_SECONDS, Run
+from analysis.run.run import SHORTEST_SECONDS, Run
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
 from logparse.language import msg, tr
@@ -69,10 +69,10 @@ def _no_goodput(run: Run) -> str:
         return tr("no goodput: the log has only the average step time")
     if run.has_few_steps if untimed else run.short:
         if untimed or run.has_few_counted:
-            lines = msg("short log, under {n} counted lines: no goodput")
-            text = lines if run.is_excerpt else msg("short log, under {n} counted steps: no goodput")
-            return tr(text, n=FEWEST_STEPS)
-        return tr("short log, under {n} min: no goodput", n=round(SHORTEST_SECONDS / 60))
+            lines = len(run.steps.filter("counted")) or len(run.steps)
+            text = msg("{n} log lines: too few for goodput") if lines > 1 else msg("{n} log line: too few for goodput")
+            return tr(text, n=lines)
+        return tr("under {n} min: too short for goodput", n=round(SHORTEST_SECONDS / 60))
     if run.generates:
         return tr("no goodput: steps include generation")
     if (several := run.trainings) > 1 and not run.analysis.streams:
