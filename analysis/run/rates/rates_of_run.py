@@ -164,11 +164,16 @@ def _middle_of(values: pl.Series) -> float:
 
 
 def _of_median(times: pl.Series) -> tuple[float, float] | None:
-    """The interval of the median; where most rows print one value, no finer than its rounding."""
+    """The interval of the median; where most rows print one value, no finer than its rounding.
+
+    None where all rows have one time that is too fine to be printed: it was computed once for all of them.
+    """
     interval = median_interval(times.to_numpy())
     if interval is None or interval[0] < interval[1]:
         return interval
     half = printed_unit(times, FINE_UNITS) / 2
+    if not half and times.n_unique() == 1:
+        return None
     return interval[0] - half, interval[1] + half
 
 
