@@ -71,6 +71,15 @@ FORMAT = LogFormat(
     required=("step",),
     # To 0.1 they follow each other. Source: verl 0.1, trainer/ppo/ray_trainer.py, fit.
     phases=("gen", "ref", "values", "adv", "update_critic", "update_actor"),
+    parts={
+        "gen": "generation",
+        "reward": "reward",
+        **dict.fromkeys(("ref", "old_log_prob"), "reference"),
+        "values": "values",
+        "adv": "advantages",
+        **dict.fromkeys(("update_critic", "update_actor"), "update"),
+        "update_weights": "weights",
+    },
     # The plan: before the first step, on the bar, of the actor's optimizer in 0.1, of supervised fine-tuning.
     companions=tuple(
         Companion(marker, printed + r"(?P<train_steps>[1-9]\d*)" + end, belongs_to="next")
