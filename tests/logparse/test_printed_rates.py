@@ -10,12 +10,13 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 LOGS = (
     *(
         "megatron/core-v0.12-llama2-7b",
-        "megatron/mindspeed-mm-fsdp2",
         "megatron-bridge/rank0",
         "torchtitan/llama3-8b-2d",
+        "verl/grpo",
+        "verl-lines/grpo",
     ),
-    *("verl/grpo", "verl-lines/grpo", "fleetx/gpt-dp8", "paddlenlp/llama-pp2-tp2", "deepspeed-global-step/timer-alone"),
-    *("hf-trainer-summary/report-to", "fairseq-2017/lstm"),
+    *("fleetx/gpt-dp8", "paddlenlp/llama-pp2-tp2", "deepspeed-global-step/timer-alone", "fairseq-2017/lstm"),
+    "hf-trainer-summary/report-to",
 )
 ITERATION = (
     "iteration {n}/ 100 | consumed samples: {n}0 | elapsed time per iteration (ms): 500.0 |{rate} lm loss: 2.5 |"
