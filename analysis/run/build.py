@@ -15,7 +15,7 @@ from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
 from analysis.run.checks.expectations import measure_against
 from analysis.run.checks.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
-from analysis.run.clock.interruptions import describe_phases
+from analysis.run.clock.interruptions import describe_parts, describe_phases
 from analysis.run.load import Loaded, check_one_run, load, split
 from analysis.run.notes import too_fast_for_cpu
 from analysis.run.options import RunOptions
@@ -110,6 +110,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *differ,
         *describe_whole_run_rate(analysis, log.settings, context),
         *_of_reading(run),
+        *describe_parts(log.records["timers"], analysis.steps, log.format.parts),
         *of_peak,
         *_of_rows(run, how, analysis),
         *_named_formula(identified, differ),

@@ -6,12 +6,14 @@ alone fits the rounding of all that is printed, and the steps of the rows where 
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, log10
 
 import polars as pl
 
-# The unit of the last decimal of the rate, and of an epoch at least. Beyond so many numbers the rate says nothing.
-OF_RATE, OF_EPOCH, MOST = 1e-3, 1e-2, 10_000
+# The unit of the last decimal of the time, the rate and an epoch; later versions print DIGITS digits of each at most.
+OF_SECONDS, OF_RATE, OF_EPOCH, DIGITS = 1e-4, 1e-3, 1e-2, 4
+# Beyond so many numbers the rate says nothing.
+MOST = 10_000
 TRAINING = ("training_seconds", "logged_steps_per_second", "training_epochs")
 
 
@@ -42,7 +44,8 @@ def _of_training(training: pl.DataFrame) -> pl.DataFrame:
 
 def _numbers(seconds: float, rate: float, epochs: float) -> list[int]:
     """The numbers of steps that the time and the rate allow; whole epochs have whole numbers of steps."""
-    least, most = ceil(seconds * (rate - OF_RATE / 2)), floor(seconds * (rate + OF_RATE / 2))
+    off, of_rate = _rounding(seconds, OF_SECONDS), _rounding(rate, OF_RATE)
+    least, most = ceil((seconds - off) * (rate - of_rate)), floor((seconds + off) * (rate + of_rate))
     numbers = range(max(least, 1), min(most, least + MOST) + 1)
     return [steps for steps in numbers if epochs % 1 or steps % epochs == 0]
 
@@ -50,9 +53,17 @@ def _numbers(seconds: float, rate: float, epochs: float) -> list[int]:
 def _intervals(per_epoch: float, planned: int, done: pl.Series) -> range:
     """The steps that may be between two rows of so many ``planned``, where no row is missing."""
     # The last step of an epoch may have fewer batches, so that the epochs of a row are a step ahead at most.
-    off, nth = (OF_EPOCH / 2) * per_epoch + 1, pl.int_range(1, len(done) + 1, dtype=pl.Int64, eager=True)
+    off = _rounding(float(done.max()), OF_EPOCH) * per_epoch + 1  # type: ignore[arg-type]
+    nth = pl.int_range(1, len(done) + 1, dtype=pl.Int64, eager=True)
     shortest, longest = ((done * per_epoch - off) / nth).max(), ((done * per_epoch + off) / nth).min()
     return range(
         max(ceil(shortest), planned // (len(done) + 1) + 1),  # type: ignore[arg-type]
         min(floor(longest), planned // len(done)) + 1,  # type: ignore[arg-type]
     )
+
+
+def _rounding(value: float, unit: float) -> float:
+    """Half of the unit of the last digit of ``value``: ``unit`` at least, the last of DIGITS where it has no more."""
+    last = 10.0 ** (floor(log10(max(value, unit))) + 1 - DIGITS)
+    is_short = abs(value / last - round(value / last)) < 1e-6
+    return max(unit, last if is_short else 0.0) / 2

@@ -60,9 +60,12 @@ def _is_sure(draft: Draft) -> bool:
 
 
 def _is_timed(steps: pl.DataFrame) -> bool:
-    """Whether the rows have a time: most of them, since one in several units may be read on some lines only."""
-    most = len(steps) / 2
-    return bool(len(steps)) and any(steps[column].null_count() <= most for column in (*TIMES, "timestamp"))
+    """Whether the rows have a time: most of them, since one in several units may be read on some lines only.
+
+    A rate that is rounded to 0 gives none.
+    """
+    known = (*(pl.col(name) > 0 for name in sorted(TIMES)), pl.col("timestamp").is_not_null())
+    return bool(len(steps)) and max(steps.select(each.fill_null(value=False).mean() for each in known).row(0)) >= 1 / 2
 
 
 def _share(log: ParsedLog, looks: set[tuple[str, int]], records: bool) -> tuple[int, int]:

@@ -52,6 +52,8 @@ BAR_RATE = f"{PACE}?"
 # last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``;
 # or a whole training, ``run``, which a line at its end prints.
 Covers = Literal["step", "interval", "start", "recent", "window", "run"]
+# What a step of reinforcement learning does one after the other.
+StepPart = Literal["generation", "reward", "reference", "values", "advantages", "update", "weights"]
 # What a sample is.
 Data = Literal["text", "images", "speech"]
 
@@ -241,8 +243,9 @@ class LogFormat:
     (``train_steps``) that spans the most lines count.
     ``counted``: no line prints its step; lines are counted from 1. ``first_epoch`` is the number of the first epoch,
     where the step is derived from the epoch and the progress within it. ``from_zero``: the first step is number 0, so
-    that the last of N is N - 1. ``phases`` are timers of a step that do not
-    overlap, for logs that print no time of the whole step.
+    that the last of N is N - 1. ``phases`` are timers of a step that do not overlap, for logs that print no time of the
+    whole step. ``parts`` says which part of a step of reinforcement learning a timer is of, for timers that do not
+    overlap; its words are in ``step_parts``.
     """
 
     name: str
@@ -275,6 +278,7 @@ class LogFormat:
     first_epoch: int = 1
     from_zero: bool = False
     phases: tuple[str, ...] = ()
+    parts: Mapping[str, StepPart] = field(default_factory=dict)
     companions: tuple[Companion, ...] = ()
     records: tuple[Record, ...] = ()
     blocks: tuple[Block, ...] = ()

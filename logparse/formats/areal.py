@@ -35,6 +35,15 @@ FORMAT = LogFormat(
             every=True,
         ),
     ),
+    parts={
+        "rollout": "generation",
+        "recompute_logp": "reference",
+        "ref_logp": "reference",
+        "compute_advantage": "advantages",
+        "compute_advantages": "advantages",
+        "train_step": "update",
+        "update_weights": "weights",
+    },
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(
         SettingSentence("step", "timeperf/rollout", r"timeperf/(?P<generates>rollout)", first=True),

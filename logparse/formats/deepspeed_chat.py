@@ -30,6 +30,10 @@ FORMAT = LogFormat(
     ignored=frozenset({"cri_loss", "unsuper_loss", "Critic Loss", "Unsupervised Loss"}),
     required=("step_in_epoch",),
     first_epoch=0,
+    parts={
+        **dict.fromkeys(("Generate time", "Generation"), "generation"),
+        **dict.fromkeys(("Training time", "Training"), "update"),
+    },
     companions=(
         # Of the actor or of the critic.
         SKIPPED_UPDATES,

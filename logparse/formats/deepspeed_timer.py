@@ -1,24 +1,14 @@
-"""DeepSpeed 0.1 to 0.7: the lines of the throughput timer alone, ``[INFO 2020-02-06 19:53:56] 0/50, SamplesPerSec=1292.6``.
+"""DeepSpeed 0.1, of 2020: the lines of the throughput timer alone, ``[INFO 2020-02-06 19:53:56] 0/50, SamplesPerSec=1292.6``.
 
 The epoch comes before the slash, the pass of the engine after it: a step, if no gradients are accumulated.
 ``SamplesPerSec`` is the mean since the second pass, from forward to update: it excludes the time between two passes
-(loading data, printing) and is not read. The stamps give the time. Later versions print ``step=`` lines too, and the
-rate of the last pass: ``[timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=158.3, CurrSamplesPerSec=159.6, ...``.
+(loading data, printing) and is not read. The stamps of whole seconds give the time. Later versions print ``step=``
+lines too.
 
-Source: deepspeedai/DeepSpeed 0.1.0, deepspeed/pt/deepspeed_timer.py; 0.7, deepspeed/utils/timer.py, ThroughputTimer.stop.
+Source: deepspeedai/DeepSpeed 0.1.0, deepspeed/pt/deepspeed_timer.py, ThroughputTimer.stop.
 """
 
-from logparse.formats._base import (
-    NUMBER,
-    TIMESTAMP,
-    Choice,
-    Companion,
-    LogFormat,
-    Name,
-    Reading,
-    Sample,
-    SettingSentence,
-)
+from logparse.formats._base import NUMBER, TIMESTAMP, Choice, Companion, LogFormat, Name, Sample, SettingSentence
 from logparse.formats._deepspeed import LAUNCHED
 
 # The dump of the configuration: the name, dots where there is room for them, the value.
@@ -36,21 +26,15 @@ def _dumped(name: str, marker: str = "", value: str = r"\d+") -> SettingSentence
 
 FORMAT = LogFormat(
     name="deepspeed-timer",
-    title="DeepSpeed 0.1 to 0.7 (SamplesPerSec lines alone)",
+    title="DeepSpeed 0.1 (SamplesPerSec lines alone)",
     framework="DeepSpeed",
-    # Under the lines of steps: it counts passes.
-    beneath=3,
+    beneath=2,
     rate_of_passes=True,
     marker=(_TIMER,),
     # The line of a later version has the place in the source in front.
-    head=r"(?::\d\d|\[timer\.py:\d+:stop)\] \d+/(?P<step>\d+), (?:RunningAvgSamplesPerSec=[^,]*, |SamplesPerSec=)",
-    pair=r"(\w+)=([^,\s]+)(?:, |\s*$)",
-    separator=", ",
-    labels={
-        "CurrSamplesPerSec": Reading("logged_samples_per_second"),
-        "MaxMemAllocated": Reading("max_memory_allocated_bytes", scale=float(2**30), suffix="GB"),
-    },
-    ignored=frozenset({"MemAllocated"}),
+    head=r":\d\d\] \d+/(?P<step>\d+), SamplesPerSec=",
+    pair="",
+    labels={},
     required=("step",),
     # The head begins within the stamp.
     companions=(
@@ -81,16 +65,6 @@ FORMAT = LogFormat(
             "worker-0: [INFO 2020-02-06 19:53:56] rank:0 step=0, skipped=0, lr=[0.001], mom=[[0.8, 0.999]]\n"
             "worker-0: [INFO 2020-02-06 19:53:56] 0/50, SamplesPerSec=1292.6411179579866",
             {"timestamp": "2020-02-06T19:53:56", "step": 50, "logged_samples_per_second": 1292.6411179579866},
-        ),
-        Sample(
-            "[2022-12-20 08:26:26,101] [INFO] [timer.py:197:stop] 0/17, RunningAvgSamplesPerSec=158.25, "
-            "CurrSamplesPerSec=159.5, MemAllocated=1.75GB, MaxMemAllocated=2.5GB",
-            {
-                "timestamp": "2022-12-20T08:26:26.101000",
-                "step": 17,
-                "logged_samples_per_second": 159.5,
-                "max_memory_allocated_bytes": 2.5 * 2**30,
-            },
         ),
     ),
 )

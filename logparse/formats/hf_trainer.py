@@ -86,7 +86,7 @@ FORMAT = LogFormat(
         Companion(
             "'train_steps_per_second': ",
             # It comes before the pace of a bar, which is of the last steps alone. 0 is a rate that was not counted.
-            r"(?:'train_runtime': '?(?P<training_seconds>[\d.]+)'?, [^{}]*?)?"
+            r"(?:'train_runtime': '?(?P<training_seconds>[\d.]+(?:e\+\d+)?)'?, [^{}]*?)?"
             r"'train_steps_per_second': '?(?P<logged_steps_per_second>[1-9]\d*(?:\.\d+)?|0\.\d*[1-9]\d*)"
             r"(?:'?, [^{}]*?'epoch': '?(?P<training_epochs>[\d.]+))?",
             belongs_to="all",

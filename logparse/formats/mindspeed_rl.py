@@ -30,6 +30,15 @@ FORMAT = LogFormat(
     records=(
         Record("timers", "timing/all : ", r"timing/(?P<name>[\w/]+) : (?P<max_ms>[\d.]+)", scale=1000, every=True),
     ),
+    parts={
+        "rollout": "generation",
+        "rule_reward": "reward",
+        "reward_model": "reward",
+        "reference_model": "reference",
+        "old_log_p": "reference",
+        "adv": "advantages",
+        "update": "update",
+    },
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(SettingSentence("step", "timing/rollout : ", r"(?P<generates>timing/rollout) :", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),

@@ -38,6 +38,15 @@ FORMAT = LogFormat(
         "E2E (Samples/sec/gpu)": Reading("logged_samples_per_second_per_device"),
         "E2E (Samples/sec)": Reading("logged_samples_per_second"),
     },
+    parts={
+        "generation": "generation",
+        "exposed_generation": "generation",
+        "reward_calculation": "reward",
+        "policy_and_reference_logprobs": "reference",
+        "policy_training": "update",
+        "prepare_for_generation/total": "weights",
+        "weight_sync": "weights",
+    },
     # Ray's workers print the only clock: vLLM wakes up once a step to generate. Ray prints repeated lines later.
     companions=(
         Companion("to wake up tags", r"(?P<timestamp>\d\d-\d\d \d\d:\d\d:\d\d) .* to wake up tags \['weights'\]\.\s*$"),

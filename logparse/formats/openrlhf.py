@@ -4,7 +4,7 @@ A step is generation, rewards and training together. The bar's clock of whole se
 where the clock gives none. Other values are of parts of a step: a mixed step has no rate of tokens and no MFU.
 """
 
-from logparse.formats._base import BAR_RATE, Choice, LogFormat, Sample, SettingSentence
+from logparse.formats._base import BAR_RATE, Choice, LogFormat, Record, Sample, SettingSentence
 
 FORMAT = LogFormat(
     name="openrlhf",
@@ -21,6 +21,9 @@ FORMAT = LogFormat(
     clock_of_epoch=True,
     required=("step_in_epoch",),
     redrawn=True,
+    # Since 0.9 the line of a step, with the numbers of the bar.
+    records=(Record("timers", "'timing/", r"'timing/(?P<name>\w+)': (?P<max_ms>[\d.]+)", scale=1000, every=True),),
+    parts={"generation": "generation", "make_experience": "reference", "ppo_train": "update", "broadcast": "weights"},
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(SettingSentence("step", "Episode [", r"(?P<generates>Episode) \[", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),

@@ -27,6 +27,8 @@ FORMAT = LogFormat(
     },
     ignored_patterns=(r".*",),
     records=(Record("timers", "_time': ", r"'perf/(?P<name>\w+_time)': (?P<max_ms>[\d.]+)", scale=1000, every=True),),
+    # The actor waits for the generation.
+    parts={"train_wait_time": "generation", "actor_train_time": "update"},
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(SettingSentence("step", "'perf/step_time'", r"'perf/(?P<generates>step_time)'", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),

@@ -11,7 +11,6 @@ from logparse.formats._base import (
     Companion,
     LogFormat,
     Name,
-    PairLines,
     Reading,
     Record,
     Sample,
@@ -20,7 +19,7 @@ from logparse.formats._base import (
 
 GIB = float(2**30)
 # From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
-_VALUE = rf"(?:np\.\w+\()?({NUMBER})\)?"
+VALUE = rf"(?:np\.\w+\()?({NUMBER})\)?"
 # The configuration is a dict in columns: the indentation is that of the section, after the process that prints it.
 _PREFIX = r"^(?:\([^)]*\) )?"
 
@@ -41,15 +40,10 @@ FORMAT = LogFormat(
     framework="verl",
     # The timer of a step is around validation and saving. Source: verl trainer/ppo/ray_trainer.py.
     pauses_inside=True,
-    marker=("/pg_loss:", "in/loss:", "step:"),
-    # From 0.6 on a console may print one key a line.
-    head=r"\bstep:(?P<step>\d+)(?: - |\s*$)",
-    pair=rf"([^\s:]+):{_VALUE}(?: - |\s|$)",
+    marker=("/pg_loss:", "in/loss:"),
+    head=r"\bstep:(?P<step>\d+) - ",
+    pair=rf"([^\s:]+):{VALUE}(?: - |\s|$)",
     separator=" - ",
-    pair_lines=PairLines(
-        marker=("- actor/", "- critic/", "- perf/", "- timing_s/", "- training/", "- train/"),
-        pair=rf"^(?:\([^)]*\))?\s*- ([^\s:]+):{_VALUE}\s*$",
-    ),
     labels={
         "timing_s/step": Reading("elapsed_time_per_iteration_ms", scale=1000),
         "perf/time_per_step": Reading("elapsed_time_per_iteration_ms", scale=1000),
@@ -71,6 +65,15 @@ FORMAT = LogFormat(
     required=("step",),
     # To 0.1 they follow each other. Source: verl 0.1, trainer/ppo/ray_trainer.py, fit.
     phases=("gen", "ref", "values", "adv", "update_critic", "update_actor"),
+    parts={
+        "gen": "generation",
+        "reward": "reward",
+        **dict.fromkeys(("ref", "old_log_prob"), "reference"),
+        "values": "values",
+        "adv": "advantages",
+        **dict.fromkeys(("update_critic", "update_actor"), "update"),
+        "update_weights": "weights",
+    },
     # The plan: before the first step, on the bar, of the actor's optimizer in 0.1, of supervised fine-tuning.
     companions=tuple(
         Companion(marker, printed + r"(?P<train_steps>[1-9]\d*)" + end, belongs_to="next")
@@ -155,18 +158,6 @@ FORMAT = LogFormat(
             "(WorkerDict pid=1235) Total steps: 435, num_warmup_steps: 0\n"
             "(main_task pid=1234) step:0 - timing/gen:21.5 - actor/pg_loss:-0.005",
             {"step": 0, "train_steps": 435, "loss": -0.005},
-        ),
-        Sample(
-            "(TaskRunner pid=1234, ip=10.0.0.3) step:12\n - actor/pg_loss:0.0125\n - perf/mfu/actor:0.25\n"
-            " - actor/lr:1e-06\n - timing_s/gen:24.5\n - timing_s/step:93.5\n - perf/throughput:2932.5",
-            {
-                "step": 12,
-                "loss": 0.0125,
-                "logged_mfu": 0.25,
-                "learning_rate": 1e-06,
-                "elapsed_time_per_iteration_ms": 93500.0,
-                "logged_tokens_per_second_per_device": 2932.5,
-            },
         ),
         Sample(
             "Number of steps/epoch 29, number of epochs 2, total number of steps 58\n"

@@ -44,6 +44,8 @@ SAME_DEVICE = 2
 WIDE_RANGE, NO_ESTIMATE = 3, 30
 # Phases of a step, the longest first.
 PHASES_SHOWN = 3
+# A part of a step that is shown.
+LEAST_PART = 0.01
 # A share of the peak that is shown of printed TFLOP/s.
 LEAST_OF_PEAK = 0.01
 # A clock is coarse that rounds a step by more than this share of it.
@@ -384,7 +386,9 @@ def _lost(run: Run) -> Iterator[ScreenRow]:
         yield ScreenRow(tr("goodput"), percent(run.analysis.goodput or 0.0), clauses)
         if text := advice(run):
             yield ScreenRow(tr("  advice"), "", [text])
-    if inside := named_overheads(inside_steps(run)):
+    if parts := next((note.fields["parts"] for note in run.notes if note.code == "parts_of_step"), None):
+        yield ScreenRow(tr("inside a step"), "", [say(part) for part in parts if part.fields["share"] >= LEAST_PART])
+    elif inside := named_overheads(inside_steps(run)):
         inside[0] = tr("estimated: {overheads}", overheads=inside[0])
         yield ScreenRow(tr("inside a step"), "", [*inside, *_recomputation(run)])
 

@@ -15,7 +15,7 @@ from analysis.run.rates.baseline_step_time import longer, stalled
 from analysis.run.rows.exclusion_reasons import HOLDS_PAUSE
 from analysis.run.useful.useful_time import PAUSED
 from logparse.findings import Note, info, warning
-from logparse.light_dataclass import dataclass, field
+from logparse.light_dataclass import dataclass, field, replace
 
 # Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
 # Those of verl and NeMo-RL are always printed with the step that holds them.
@@ -23,6 +23,8 @@ WITHIN_STEP = ("save_checkpoint", "checkpointing", "testing", "validation")
 SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent", *WITHIN_STEP[:2])
 # The Hugging Face Trainer's of an evaluation is in its dict.
 EVALUATION_TIMERS = ("evaluate", "eval-time", "eval_runtime", *WITHIN_STEP[2:])
+# The parts of a step add up to so much of it at most, with their rounding.
+TIME, MOST_OF_STEP = "elapsed_time_per_iteration_ms", 1.01
 # Timers of a step: a block with one of them covers the interval before its step line.
 STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 
@@ -153,6 +155,20 @@ def describe_phases(timers: pl.DataFrame, phases: Sequence[str]) -> Iterator[Not
     yield warning("phases_without_total", ms=whole["max_ms"].median(), phases=notes, steps=len(whole), seconds=seconds)
     if len(of_some_steps):
         yield info("phases_of_some_steps", phases=list(_shares(of_some_steps, seconds * 1000)))
+
+
+def describe_parts(timers: pl.DataFrame, steps: pl.DataFrame, parts: Mapping[str, str]) -> Iterator[Note]:
+    """The share of each part of the steps of reinforcement learning, by the timers that are of ``parts``."""
+    place = ["source", "step"]
+    of_parts = timers.filter(pl.col("name").is_in([*parts])).unique([*place, "name"], keep="last") if parts else timers
+    if not parts or of_parts.is_empty():
+        return
+    named = of_parts.with_columns(pl.col("name").replace_strict(parts, return_dtype=pl.String))
+    timed = steps.filter(pl.col(TIME) > 0).unique(place, keep="last").join(named, on=place, how="semi")
+    shares = list(_shares(named.join(timed, on=place, how="semi"), float(timed[TIME].sum())))
+    # Timers of work that overlaps add up to more than the step.
+    if sum(note.fields["share"] for note in shares) <= MOST_OF_STEP and len(shares) > 1:
+        yield info("parts_of_step", parts=[replace(note, code="part_of_step") for note in shares])
 
 
 def _shares(timers: pl.DataFrame, total: float) -> Iterator[Note]:

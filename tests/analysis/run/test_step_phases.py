@@ -1,10 +1,12 @@
-"""Where a log prints the phases of a step and no total, their sum is shown as a lower bound."""
+"""Where a log prints the phases of a step and no total, their sum is a lower bound; with a total, each has a share."""
 
 import pytest
 
 from analysis.present.views.first_screen import quiet_line, rows
+from analysis.present.words import words
 from analysis.run.build import analyze_logs
 from analysis.run.options import RunOptions
+from logparse.formats import all_formats
 
 PHASES = ["update_actor 45 %", "gen 40 %", "ref 14 %"]
 
@@ -48,3 +50,27 @@ def test_a_printed_total_needs_no_sum(tmp_path):
     run = verl(tmp_path, "timing_s", " - timing_s/step:110.0")
     assert run.step_time_ms == 110_000
     assert "phases_without_total" not in [note.code for note in run.notes]
+
+
+def inside(run):
+    """The clauses of the row on the parts of a step."""
+    return next((row.clauses for row in rows(run) if row.label == "inside a step"), None)
+
+
+def test_the_parts_of_a_step_are_shown_by_their_share_of_its_time(tmp_path):
+    run = verl(tmp_path, "timing_s", " - timing_s/step:110.0")
+    assert inside(run) == ["update 41 %", "generation 36 %", "reference 13 %"]
+
+
+def test_parts_that_overlap_are_not_shown(tmp_path):
+    assert inside(verl(tmp_path, "timing_s", " - timing_s/step:90.0")) is None
+
+
+def test_a_step_without_a_time_has_no_parts(tmp_path):
+    assert inside(verl(tmp_path)) is None
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in all_formats() if fmt.parts], ids=lambda fmt: fmt.name)
+def test_every_part_has_words(fmt):
+    assert {*fmt.parts.values()} <= {*words("en")["step_parts"]} == {*words("zh")["step_parts"]}
+    assert any(record.frame == "timers" for record in fmt.records)
