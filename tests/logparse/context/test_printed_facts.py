@@ -195,6 +195,22 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"model_name": "opt-1.3b"},
     ),
     # Its samples are pairs of answers.
+    "deepspeed-zero3": (
+        "[INFO] [partition_parameters.py:3:__exit__] finished initializing model - num_params = 291, num_elems = 7.24B",
+        DEEPSPEED_STEP,
+        {"model_parameters": 7_240_000_000},
+    ),
+    "deepspeed-zero3-2022": (
+        "[INFO] [partition_parameters.py:3:__exit__] finished initializing model with 6.74B parameters",
+        DEEPSPEED_STEP,
+        {"model_parameters": 6_740_000_000},
+    ),
+    "deepspeed-pipeline": (
+        "[INFO] [engine.py:16:__init__] RANK=0 STAGE=0 LAYERS=16 [0, 16) STAGE_PARAMS=1903 (0.002M) TOTAL_PARAMS=7615 "
+        "(0.008M) UNIQUE_PARAMS=7605 (0.008M)",
+        DEEPSPEED_STEP,
+        {"model_parameters": 7605},
+    ),
     "deepspeed-chat-reward": (CHAT + " --num_padding_at_beginning 1", DEEPSPEED_STEP, {"seq_length": None}),
     "accelerate": (
         "\t`--num_processes` was set to a value of `3`",
