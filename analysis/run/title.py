@@ -33,9 +33,9 @@ WITHOUT_PEAK = ("no_peak_of_type", "number_type_unknown")
 class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it, if it has its sizes.
 
-    ``printed_parameters`` are as many as the log counts. ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown;
-    with ``untimed`` it leaves out steps that print no time. ``tokens`` are those of its steps. None where a value is
-    unknown.
+    ``printed_parameters`` are as many as the log counts. ``width`` is the hidden size. ``device`` may be known without
+    a peak. ``seconds`` are those of the time breakdown; with ``untimed`` it leaves out steps that print no time.
+    ``tokens`` are those of its steps. None where a value is unknown.
     """
 
     models: Sequence[str]
