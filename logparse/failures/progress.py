@@ -107,8 +107,13 @@ def progress_of(steps: pl.DataFrame, ends: FileEnds, from_zero: bool = False) ->
         _last_clock(known),
         {tail.source: _bars(tail) for tail in ends.tails},
         any(known[name].count() for name in _OF_TRAINING if name in known.columns),
-        from_zero,
+        from_zero or _begins_with_zero(known),
     )
+
+
+def _begins_with_zero(steps: pl.DataFrame) -> bool:
+    """Whether a step that trains is number 0; an evaluation before the first step may be, too."""
+    return "loss" in steps.columns and steps.filter(pl.col("loss").is_not_null())["step"].min() == 0
 
 
 def _last_clock(steps: pl.DataFrame) -> float | None:
