@@ -26,6 +26,10 @@ SAME_FAMILY = 0.75
 _LETTERS = re.compile(r"[a-z]*")
 # A number of parameters in a name, and words that make another model of it.
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:\d+x)?\d+(?:\.\d+)?[bm]\d?(?![a-z0-9])")
+# The sign in a version that a name of a file writes as a dash: llama3-1-8b.
+_VERSION = re.compile(r"(?<=\d)-(?=\d-)")
+# Folders and files within the folder of a model.
+_WITHIN = re.compile(r"(?i)|snapshots|[0-9a-f]{7,40}|original|hf|weights|config\.(?:json|ya?ml)")
 _OTHER = re.compile(r"-(?:moe|tiny|mini|small|lite|debug)(?![a-z0-9])")
 
 
@@ -78,14 +82,14 @@ def find_model(name: str) -> Model:
 
 def is_family(name: str) -> bool:
     """Whether ``name`` has no size and models of several sizes begin with it, as gpt2: it gives no shape."""
-    normal = _normal(name.rpartition("/")[2])
+    normal = _normal(_folder_of_model(name))
     sized = {model.name for known, model in _by_name().items() if known.startswith(f"{normal}-")}
     return not _SIZE.search(normal) and len(sized) > 1
 
 
 def named_in(name: str) -> Model | None:
     """The model whose name ``name`` begins with, as llama2_70b_lora does; None where the rest makes it another one."""
-    normal = _normal(name.rpartition("/")[2])
+    normal = _normal(_folder_of_model(name))
     heads = [known for known in _by_name() if normal.startswith(f"{known}-")]
     head = max(heads, key=len, default=None)
     if head is None or _SIZE.search(normal[len(head) :]) or _OTHER.search(normal[len(head) :]):
@@ -106,8 +110,18 @@ def _family(name: str) -> str:
 
 
 def catalogued(name: str) -> Model | None:
-    """As ``find_model``; None for a name that is not in the catalogue. The owner before a slash does not count."""
-    return _by_name().get(_normal(name.rpartition("/")[2]))
+    """As ``find_model``; None for a name that is not in the catalogue. The owner before a slash does not count.
+
+    Nor do folders within that of a model, as of a cache: ``models--owner--name/snapshots/0a1b2c3d``.
+    """
+    normal = _normal(_folder_of_model(name))
+    return _by_name().get(normal) or _by_name().get(_VERSION.sub(".", normal))
+
+
+def _folder_of_model(path: str) -> str:
+    """The last part of ``path`` that is no folder of every model, without its owner."""
+    parts = [part for part in path.replace("\\", "/").split("/") if not _WITHIN.fullmatch(part.strip())]
+    return parts[-1].rpartition("--")[2] if parts else path
 
 
 @cache

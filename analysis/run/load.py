@@ -27,6 +27,7 @@ from logparse.context.run_context import (
     build_changes,
     build_context,
     facts_of_other_formats,
+    without_noop_layers,
 )
 from logparse.context.split_log import split_log
 from logparse.context.step_times import KnownRun
@@ -82,7 +83,7 @@ def understand(log: ParsedLog, how: RunOptions) -> Loaded:
         build_context, log.settings, log.format, several=several, lines=lines, places=log.steps, printings=printings
     )
     printed = {name: fact for name, fact in build().facts.items() if fact.origin.kind == "log"}
-    given, notes = without_other_model(how.given, printed)
+    given, notes = without_other_model(how.given, without_noop_layers(printed))
     context = build(given.layers, weaker=given.weaker)
     sizes, disagreements = sizes_of_lines(log.steps, context, log.settings, log.format.rate_covers)
     if more := {**sizes, **_shape_of_name(context)}:

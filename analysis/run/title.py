@@ -33,14 +33,15 @@ WITHOUT_PEAK = ("no_peak_of_type", "number_type_unknown")
 class Title:
     """``models`` are named models of its shape, ``printed_model`` is what the log calls it, if it has its sizes.
 
-    ``width`` is the hidden size. ``device`` may be known without a peak. ``seconds`` are those of the time breakdown;
-    with ``untimed`` it leaves out steps that print no time. ``tokens`` are those of its steps. None where a value is
-    unknown.
+    ``printed_parameters`` are as many as the log counts. ``width`` is the hidden size. ``device`` may be known without
+    a peak. ``seconds`` are those of the time breakdown; with ``untimed`` it leaves out steps that print no time.
+    ``tokens`` are those of its steps. None where a value is unknown.
     """
 
     models: Sequence[str]
     printed_model: str | None
     parameters: Parameters | None
+    printed_parameters: int | None
     layers: int | None
     width: int | None
     devices: int | None
@@ -85,6 +86,7 @@ def title_of(
         models=names_of_model(analysis, context, sources),
         printed_model=printed_name(context, analysis.computation.shape),
         parameters=count_parameters(analysis.computation.shape),
+        printed_parameters=context.get("model_parameters"),
         layers=analysis.computation.shape.num_layers,
         width=analysis.computation.shape.hidden_size,
         devices=analysis.computation.world_size,

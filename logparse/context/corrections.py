@@ -294,8 +294,12 @@ def clock_dispatched_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Data
     whole = gap.is_not_null().all().over("span")
     timed = timed.with_columns(clock=pl.when(whole, same_pace).then(gap.mean().over("span")))
     clock = pl.col("clock")
-    short = (printed < TOO_SHORT * clock) & (printed < TOO_SHORT * typical)
-    timed = timed.with_columns(applies=(short | (printed > TOO_LONG * clock)).any().over("span"))
+    # A line that is written late makes one gap longer and the next one shorter.
+    short, long = (
+        printed < TOO_SHORT * pl.min_horizontal(clock, typical),
+        printed > TOO_LONG * pl.max_horizontal(clock, typical),
+    )
+    timed = timed.with_columns(applies=(clock.is_not_null() & (short | long)).any().over("span"))
     first = pl.col("begins") & pl.col("applies").any().over("start")
     timed = timed.with_columns(pl.when(first).then(None).otherwise("step_time_ms").alias("step_time_ms"))
     return _corrected(timed, pl.col("applies"), pl.col("clock"), "dispatched_steps_clocked")

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import regex
 
+from logparse.context.layer_patterns import noop_layers
 from logparse.context.relations import Fact, broken_identities, derive, is_derived
 from logparse.context.restarted_settings import Printing, Row, first_printed, list_printings
 from logparse.findings import WITHOUT, Note, Origin, warning
@@ -115,6 +116,7 @@ def build_context(
     aside = settings.join(places, on="source", how="anti", maintain_order="left")
     notes = _changed(aside, fmt, several)
     facts: dict[str, Fact] = {}
+    given = [_without_same_layers(layer, log) for layer in given]
     for layer in (*given, log):
         notes += _overridden(facts, layer)
         facts = {**layer, **facts}
@@ -161,10 +163,27 @@ def build_changes(
 
 
 def _void(facts: Mapping[str, Fact], given: Sequence[Mapping[str, Fact]]) -> dict[str, Fact]:
-    """``facts`` without what the log prints of a recomputation that the user overrides."""
+    """``facts`` without what the log prints of a recomputation, or of layers, that the user overrides."""
     overridden = {name for layer in given for name in layer}
     void = OF_RECOMPUTE - overridden if "recompute" in overridden else frozenset()
+    void |= {"noop_layers"} - overridden if "num_layers" in overridden else frozenset()
     return {name: fact for name, fact in facts.items() if name not in void}
+
+
+def without_noop_layers(facts: Mapping[str, Fact]) -> Mapping[str, Fact]:
+    """``facts`` with as many layers as work: those of the model, and not of its pipeline."""
+    if not {"num_layers", "noop_layers"} <= facts.keys():
+        return facts
+    layers = facts["num_layers"]
+    idle = noop_layers({name: facts[name].value for name in ("num_layers", "noop_layers")})
+    return {**facts, "num_layers": replace(layers, value=layers.value - len(idle))}
+
+
+def _without_same_layers(given: Mapping[str, Fact], log: Mapping[str, Fact]) -> Mapping[str, Fact]:
+    """``given`` without the layers of a model that are those of the ``log`` that work: it has the pipeline's too."""
+    working = without_noop_layers(log)
+    same = working is not log and "num_layers" in given and given["num_layers"].value == working["num_layers"].value
+    return {name: fact for name, fact in given.items() if name != "num_layers"} if same else given
 
 
 def _without(facts: Mapping[str, Fact], fmt: LogFormat, rows: Mapping[str, Row]) -> dict[str, Fact]:

@@ -195,7 +195,7 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
         raise _empty(sources)
     formats = [fmt for fmt, _ in contents.steps]
     starts = max((_starts(contents.inside, fmt) for fmt in formats if fmt.blocks), key=len, default=_NO_START)
-    from_zero = False
+    from_zero = None
     try:
         fmt, stepped, *_ = recognize(contents, sources, starts)
         steps, from_zero = stepped.steps, fmt.from_zero

@@ -62,7 +62,7 @@ def ending_of(
     starts: pl.DataFrame,
     ends: FileEnds,
     rank_times: pl.DataFrame | None = None,
-    from_zero: bool = False,
+    from_zero: bool | None = None,
 ) -> Ending:
     """The ending that ``hits`` of all files show, after the ``steps`` (source, line_number, step, train_steps).
 
@@ -103,7 +103,7 @@ def ending_of_lines(
     starts: pl.DataFrame,
     first: int,
     after: int | None,
-    from_zero: bool = False,
+    from_zero: bool | None = None,
 ) -> Ending:
     """The ending of one of several runs of a file: it has the ``steps``, and the lines from ``first`` to ``after``."""
     source = steps["source"][0]

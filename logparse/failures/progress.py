@@ -90,7 +90,7 @@ class Progress:
         return tail is None or not _goes_on(tail, cause.line)
 
 
-def progress_of(steps: pl.DataFrame, ends: FileEnds, from_zero: bool = False) -> Progress:
+def progress_of(steps: pl.DataFrame, ends: FileEnds, from_zero: bool | None = None) -> Progress:
     """How far the ``steps`` of the files with these ``ends`` go."""
     known = steps.filter(pl.col("step").is_not_null()) if len(steps) else steps
     if known.is_empty():
@@ -107,8 +107,13 @@ def progress_of(steps: pl.DataFrame, ends: FileEnds, from_zero: bool = False) ->
         _last_clock(known),
         {tail.source: _bars(tail) for tail in ends.tails},
         any(known[name].count() for name in _OF_TRAINING if name in known.columns),
-        from_zero,
+        _begins_with_zero(known) if from_zero is None else from_zero,
     )
+
+
+def _begins_with_zero(steps: pl.DataFrame) -> bool:
+    """Whether a step that trains is number 0; an evaluation before the first step may be, too."""
+    return "loss" in steps.columns and steps.filter(pl.col("loss").is_not_null())["step"].min() == 0
 
 
 def _last_clock(steps: pl.DataFrame) -> float | None:

@@ -242,10 +242,11 @@ class LogFormat:
     ``longest_plan``: bars of other work are on such lines too, as those of evaluations; only the rows with the plan
     (``train_steps``) that spans the most lines count.
     ``counted``: no line prints its step; lines are counted from 1. ``first_epoch`` is the number of the first epoch,
-    where the step is derived from the epoch and the progress within it. ``from_zero``: the first step is number 0, so
-    that the last of N is N - 1. ``phases`` are timers of a step that do not overlap, for logs that print no time of the
-    whole step. ``parts`` says which part of a step of reinforcement learning a timer is of, for timers that do not
-    overlap; its words are in ``step_parts``.
+    where the step is derived from the epoch and the progress within it. ``from_zero``: the first step is number 0, and
+    the last one of N planned ones N - 1; False where the plan is the number of the last one, None where a log shows
+    it. ``phases`` are timers of a step that do not overlap, for logs that print no time of the whole step. ``parts``
+    says which part of a step of reinforcement learning a timer is of, for timers that do not overlap; its words are in
+    ``step_parts``.
     """
 
     name: str
@@ -276,7 +277,7 @@ class LogFormat:
     longest_plan: bool = False
     counted: bool = False
     first_epoch: int = 1
-    from_zero: bool = False
+    from_zero: bool | None = None
     phases: tuple[str, ...] = ()
     parts: Mapping[str, StepPart] = field(default_factory=dict)
     companions: tuple[Companion, ...] = ()

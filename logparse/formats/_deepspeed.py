@@ -74,6 +74,13 @@ SENTENCES = (
         "chat", "--data_split ", r"--model_name_or_path (?:\S*/)?(?=[^/\s]*\d)(?P<model_name>[^/\s]+)(?:\s|$)"
     ),
     SettingSentence("chat", "--data_split ", r"--per_device_train_batch_size (?P<batch>\d+)\b"),
+    # Of the whole model: as ZeRO-3 shares it out, and as the pipeline counts it.
+    SettingSentence(
+        "partition",
+        "finished initializing model",
+        r"finished initializing model (?:with|- num_params = \d+, num_elems =) (?P<billions>[\d.]+)B\b",
+    ),
+    SettingSentence("stage", " UNIQUE_PARAMS=", r"RANK=0 .* UNIQUE_PARAMS=(?P<unique_params>\d+)"),
     SettingSentence("profile", "world size:", r"^\s*world size:\s+(?P<world_size>\d+)\s*$"),
 )
 
@@ -87,6 +94,8 @@ NAMES = (
     Name("zero_stage", "deepspeed:zero_optimization.stage"),
     Name("world_size", "launcher:world_size"),
     Name("world_size", "profile:world_size"),
+    Name("model_parameters", "stage:unique_params"),
+    Name("model_parameters", "partition:billions", scale=1e9),
     Name("seq_length", "chat:max_seq_len"),
     Name("micro_batch_size", "chat:batch"),
     Name("model_name", "chat:model_name"),

@@ -30,6 +30,7 @@ FORMAT = LogFormat(
     ignored=frozenset({"cri_loss", "unsuper_loss", "Critic Loss", "Unsupervised Loss"}),
     required=("step_in_epoch",),
     first_epoch=0,
+    from_zero=True,
     parts={
         **dict.fromkeys(("Generate time", "Generation"), "generation"),
         **dict.fromkeys(("Training time", "Training"), "update"),

@@ -15,6 +15,7 @@ FORMAT = LogFormat(
     head=r"Training epoch \d+, iteration (?P<step_in_epoch>\d+)/(?P<train_steps>\d+) \|",
     pair=rf"([A-Za-z_][\w ]*?): ({NUMBER})(?:\s*\||\s*$|\\n)",
     separator=r"\|",
+    from_zero=False,
     labels={
         "global_step": Reading("step"),
         "global_batch_size": Reading("global_batch_size"),

@@ -22,6 +22,7 @@ _SENTENCES = tuple(
 _TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _PACKED = {"config:packed": "(?i:true)"}
 _NAMES = (
+    Name("model_name", "model:name"),
     Name("micro_batch_size", "config:batch_size"),
     Name("num_microbatches", "config:gradient_accumulation_steps"),
     Name("seq_length", "config:max_seq_len", when=_PACKED),
@@ -56,6 +57,12 @@ FORMAT = LogFormat(
     required=("step",),
     sentences=(
         *_SENTENCES,
+        # The path of the class that the configuration names: llama3_2.lora_llama3_2_3b.
+        SettingSentence(
+            "model",
+            "torchtune.models.",
+            r"\btorchtune\.models\.\w+\.(?:q?[ld]ora_)?(?P<name>\w+_\d+b)(?:_instruct)?\s*$",
+        ),
         SettingSentence("model", "initialized with precision", r"initialized with precision torch\.(?P<dtype>\w+)"),
         # The command, and the class of the recipe that it starts.
         SettingSentence(

@@ -11,6 +11,7 @@ from analysis.present.numbers import three
 from analysis.present.parts import ScreenRow
 from analysis.present.views.printed_rates import PRINTED_RATES, TOKENS, printed_text
 from analysis.present.views.title import of_tokens
+from analysis.present.views.warnings import SHOWN, own_notes
 from analysis.present.words.forms import big
 from analysis.run.checks.self_checks import RATES, is_withheld
 from analysis.run.rates.printed_rates import PREFIX, WHOLE, LoggedRate, spread_of
@@ -23,6 +24,8 @@ SAME_PRINTED = 0.01
 # So near is the rate of a run without pauses.
 SAME_RUN = 0.05
 OF_ALL = "samples_per_second"
+# What the log prints besides tokens/s of a device, which has a clause of its own.
+OTHER_RATES = ("samples_per_second_per_device", "samples_per_second", "tokens_per_second")
 # Stalls are many above this share of the rows.
 MANY_STALLS = 0.05
 
@@ -39,12 +42,12 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     stalled = _with_stalls(run, rate)
     if rate[TOKENS] is None:
         of_log = [tr(PRINTED_RATES[TOKENS], n=printed_text(run, TOKENS)), _of_log(printed)] if printed else []
-        return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled, *_samples_of_log(run, samples)])
+        return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled, *_unlike_ours(run, rate)])
     of_log = [tr("the log prints {value}", value=printed_text(run, TOKENS))] if printed else []
     if printed and _is_time_of(run, PREFIX + TOKENS):
         # The computed rate is the printed one again: no comparison.
         of_log = [tr("tokens/s/p printed by the log")]
-    of_log = of_log or _whole_run_of_log(run, rate[TOKENS])
+    of_log = (of_log or _whole_run_of_log(run, rate[TOKENS])) + _unlike_ours(run, rate)
     tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
     return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log])
 
@@ -59,13 +62,24 @@ def _whole_run_of_log(run: Run, ours: float) -> list[str]:
     return [] if same else [tr("the log prints {value} for the whole run, pauses included", value=value)]
 
 
-def _samples_of_log(run: Run, ours: float) -> list[str]:
-    """The samples/s of all devices that the log prints of its lines, where they are not ours."""
-    printed, devices = run.printed.get(OF_ALL), run.context.get("world_size")
-    if printed is None or printed.covers == WHOLE or not devices:
-        return []
-    same = abs(printed.median / (ours * devices) - 1) <= SAME_PRINTED
-    return [] if same else [tr("the log prints {value} of all devices", value=printed_text(run, OF_ALL))]
+def _unlike_ours(run: Run, rate: Mapping[str, Any]) -> list[str]:
+    """The rates of samples and of all devices that the log prints, where they are not ours; of a whole run, one.
+
+    Without one that a warning on the screen is of.
+    """
+    clauses, devices, whole = [], run.context.get("world_size"), False
+    warned = [note.fields.get("figure") for note in own_notes(run)[:SHOWN]]
+    for name in OTHER_RATES:
+        printed, ours = run.printed.get(name), rate[TOKENS if "tokens" in name else "samples_per_second_per_device"]
+        ours = ours if ours is None or name.endswith("per_device") else ours * (devices or 0)
+        of_run = printed is not None and printed.covers == WHOLE
+        if printed is None or not ours or abs(printed.median / ours - 1) <= SAME_RUN or (whole and of_run):
+            continue
+        whole = whole or of_run
+        value = tr(PRINTED_RATES[name], n=printed_text(run, name))
+        text = msg("the log prints {value} over the whole run") if of_run else msg("the log prints {value}")
+        clauses += [tr(text, value=value)] if PREFIX + name not in warned else []
+    return clauses
 
 
 def _is_time_of(run: Run, column: str) -> bool:

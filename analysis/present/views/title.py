@@ -104,7 +104,8 @@ def model_text(title: Title) -> str:
         return tr(" or ").join(title.models)
     counted = title.parameters
     if counted is None:
-        return title.printed_model or _by_shape(title) or tr("unknown model")
+        printed = title.printed_parameters and tr("{n} parameters", n=big(title.printed_parameters))
+        return title.printed_model or _by_shape(title) or printed or tr("unknown model")
     if counted.active == counted.total:
         return tr("{n} parameters", n=big(counted.total))
     return tr("{n} parameters, {active} active", n=big(counted.total), active=big(counted.active))

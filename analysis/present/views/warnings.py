@@ -212,6 +212,11 @@ def _of_doubtful_peak(note: Note, run: Run) -> bool:
     return note.code == "number_type_assumed" and doubted
 
 
+def _of_shown_peak(note: Note, run: Run) -> bool:
+    """Whether a note on the peak of the log's MFU is of a run whose row of MFU names that peak."""
+    return note.code == "printed_mfu_by_another_peak" and not _is_shown(run, "mfu")
+
+
 def _of_no_flops(note: Note, run: Run) -> bool:
     """Whether a note on what the formula ignores is of a run whose TFLOP/s are unknown."""
     return note.code.startswith("formula_ignores_") and not _is_shown(run, TFLOPS)
@@ -237,7 +242,7 @@ def own_notes(run: Run) -> list[Note]:
     """The warnings of which no other row of the first screen speaks, ranked."""
     shown_elsewhere = NAMED_ELSEWHERE | broken_by(run.checks)
     ranked = (note for note in ranked_warnings(run) if note.code not in shown_elsewhere)
-    unseen = (_of_no_rate, _of_no_peak, _of_no_flops, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
+    unseen = (_of_no_rate, _of_no_peak, _of_shown_peak, _of_no_flops, _of_no_tokens, _of_doubtful_peak, _of_known_flops)
     return [note for note in ranked if not any(is_of(note, run) for is_of in unseen)]
 
 

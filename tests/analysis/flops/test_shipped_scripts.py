@@ -5,8 +5,11 @@ from helpers import megatron_log
 
 from analysis.flops import all_formulas, real_model_formula
 from analysis.model.shape import ModelShape
+from analysis.project.given_facts import gather
+from analysis.run.build import analyze_logs
 from analysis.run.load import load
 from analysis.run.options import RunOptions
+from logparse.context.run_context import Given
 
 COMMON = {
     "prompt_type": None,
@@ -136,3 +139,20 @@ def test_a_window_shortens_the_attention_of_its_layers(setting, windows, seq_len
     shape = shape_of(tmp_path, **QWEN3_30B | {"num_layers": 9, setting: 1024})
     core = real_model_formula().terms_per_token(shape, seq_length)["attention core"]
     assert core == 6 * 2 * 32 * 128 * (windows * keys + (9 - windows) * seq_length / 2)
+
+
+@pytest.mark.parametrize(
+    ("layers", "noop"), [(64, "{61, 62, 63}"), (63, "5,20"), (61, None)], ids=["at the end", "between", "none"]
+)
+def test_a_named_model_is_that_of_the_layers_that_work(layers, noop, tmp_path):
+    """The user names the model; the log has its layers and those that fill up the pipeline."""
+    (tmp_path / "run.log").write_text(
+        megatron_log(**COMMON | DEEPSEEK_V3 | {"num_layers": layers, "noop_layers": noop, "seq_length": 4096})
+    )
+    named, plain = (
+        analyze_logs([str(tmp_path / "run.log")], RunOptions(hw="910b3", given=given))
+        for given in (gather({}, "deepseek-v3", None), Given())
+    )
+    assert not {note.code for note in named.notes} & {"model_contradicts_log", "setting_overridden"}
+    assert named.title.models == plain.title.models == ["deepseek-v3"]
+    assert (named.mfu, named.hfu) == pytest.approx((plain.mfu, plain.hfu))

@@ -150,3 +150,28 @@ def test_a_step_of_several_models_may_skip_one_update(tmp_path):
     text = screen(tmp_path, "".join(lines))
     assert "2 of 40 steps skipped an update" in text
     assert "useful step" not in text
+
+
+BATCH, DEVICES, STEPS = 16, 4, 40
+BANNER = (
+    "***** Running training *****\n  Num examples = 320\n  Num Epochs = 2\n"
+    f"  Instantaneous batch size per device = {BATCH // DEVICES}\n"
+    f"  Total train batch size (w. parallel, distributed & accumulation) = {BATCH}\n"
+    f"  Gradient Accumulation steps = 1\n  Total optimization steps = {STEPS}\n"
+)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.9, 0.94, 0.97, 1.0, 1.03, 1.07])
+@pytest.mark.parametrize("text", ["2048", None])
+def test_a_printed_rate_that_differs_is_next_to_ours(tmp_path, ratio, text):
+    """The last batch of an epoch may be short: the rate of the log is that of the samples there were."""
+    bar = "".join(
+        f"{{'loss': 1.5, 'grad_norm': 0.5, 'learning_rate': 4e-05, 'epoch': {n / 20:.2f}}}\n"
+        f" {n * 100 // STEPS}%|█ | {n}/{STEPS} [{n * 20 // 60:02}:{n * 20 % 60:02}<10:00, 20.00s/it]\n"
+        for n in range(1, STEPS + 1)
+    )
+    rate = f"{ratio * BATCH / 20:.3f}"
+    summary = f"{{'train_runtime': {20 * STEPS / ratio:.2f}, 'train_samples_per_second': {rate}, 'epoch': 2.0}}\n"
+    options = ("--seq-length", text) if text else ()
+    row = screen(tmp_path, BANNER + bar + summary, *options)
+    assert (f"the log prints {float(rate):.3g}" in row) == (abs(ratio - 1) > 0.05)

@@ -106,6 +106,10 @@ FORMERS_STEP = (
     "2026-05-04 06:02:0{n},000 - mindformers[mindformers/core/callback/callback.py:1] - INFO - {{ Epoch:[  1/  2], "
     "step:[    {n}/   10], loss: 5.5, per_step_time: 1500ms, lr: 1e-05, overflow cond: False, loss_scale: 1.0"
 )
+NAMED = (
+    "2026-05-04 06:02:00,000 - mindformers[base_trainer.py:85] - INFO - "
+    "Now Running Task is: text_generation, Model is: {}"
+)
 EXPERTS = "2026-05-04 06:02:00,000 - mindformers[parallel_config.py:1] - INFO - initial moe_config from dict: "
 LITGPT_STEP = "Epoch 1 | iter {n} step {n} | loss train: 1.5, val: n/a | iter time: 500.50 ms (step)"
 
@@ -195,6 +199,22 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"model_name": "opt-1.3b"},
     ),
     # Its samples are pairs of answers.
+    "deepspeed-zero3": (
+        "[INFO] [partition_parameters.py:3:__exit__] finished initializing model - num_params = 291, num_elems = 7.24B",
+        DEEPSPEED_STEP,
+        {"model_parameters": 7_240_000_000},
+    ),
+    "deepspeed-zero3-2022": (
+        "[INFO] [partition_parameters.py:3:__exit__] finished initializing model with 6.74B parameters",
+        DEEPSPEED_STEP,
+        {"model_parameters": 6_740_000_000},
+    ),
+    "deepspeed-pipeline": (
+        "[INFO] [engine.py:16:__init__] RANK=0 STAGE=0 LAYERS=16 [0, 16) STAGE_PARAMS=1903 (0.002M) TOTAL_PARAMS=7615 "
+        "(0.008M) UNIQUE_PARAMS=7605 (0.008M)",
+        DEEPSPEED_STEP,
+        {"model_parameters": 7605},
+    ),
     "deepspeed-chat-reward": (CHAT + " --num_padding_at_beginning 1", DEEPSPEED_STEP, {"seq_length": None}),
     "accelerate": (
         "\t`--num_processes` was set to a value of `3`",
@@ -248,6 +268,25 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         TITAN + "Swapped to Float8Linear layers with enable_fsdp_float8_all_gather=False",
         TITAN_STEP,
         {"precision": "fp8"},
+    ),
+    "mindformers-family": (NAMED.format("gpt2"), FORMERS_STEP, {"model_name": "gpt2", "num_layers": None}),
+    "mindformers-model": (NAMED.format("llama2_7b"), FORMERS_STEP, {"model_name": "llama2_7b", "num_layers": 32}),
+    **{
+        f"torchtune-{path}": (
+            f"  _component_: torchtune.models.{path}",
+            TUNE_STEP,
+            {"model_name": name, "num_layers": 32},
+        )
+        for path, name in (
+            ("llama3_1.llama3_1_8b", "llama3_1_8b"),
+            ("llama2.lora_llama2_7b", "llama2_7b"),
+            ("llama3.qlora_llama3_8b", "llama3_8b"),
+        )
+    },
+    "torchtune-tokenizer": (
+        "  _component_: torchtune.models.llama3.llama3_tokenizer",
+        TUNE_STEP,
+        {"model_name": None, "num_layers": None},
     ),
     "mindformers-capacity": (
         EXPERTS + "{'expert_num': 8, 'capacity_factor': 1.1, 'num_experts_chosen': 2, 'use_gmm': False}",
