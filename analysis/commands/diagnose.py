@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 
 from analysis.commands import _options as options
@@ -9,10 +11,12 @@ from analysis.commands._forms import print_json
 from analysis.commands._progress import reading_bar
 from analysis.present.as_json import plain
 from analysis.present.console import make_console
+from analysis.present.parts import Sentence
 from analysis.present.terminal import print_parts
 from analysis.present.views.ending import ending_parts, quiet_ending
-from logparse.decode.read_run import diagnose_run
-from logparse.errors import UsageError
+from logparse.decode.read_run import Watch, diagnose_run
+from logparse.errors import NoStepLineError, SeveralRunsError, UsageError
+from logparse.failures.ending import Ending
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import tr, use_language, visible
 from logparse.schema import SCHEMA_VERSION
@@ -27,7 +31,7 @@ def diagnose(
 ) -> None:
     """Show why a run stopped, from any text log: the cause, its line, the rank, and what to try.
 
-    Several LOGs, or a folder, are files of one run.
+    Several LOGs, or a folder, are files of one run; where their steps are of several formats, each is a run.
 
     Exit code: 0 done, 2 wrong usage or unreadable input, 3 empty log.
     """
@@ -37,12 +41,35 @@ def diagnose(
     if as_json and quiet:
         raise UsageError(tr("--json and --quiet exclude each other"), remedy=tr("give one of them"))
     with reading_bar(quiet or as_json, [logs]) as watches:
-        ending = diagnose_run(logs, next(iter(watches), None))
-    if as_json:
-        document = {"schema_version": SCHEMA_VERSION, "ending": plain(ending)}
-        print_json(document)
+        endings = _endings(logs, next(iter(watches), None))
+    if as_json and len(endings) == 1:
+        print_json({"schema_version": SCHEMA_VERSION, "ending": plain(endings[0][1])})
+    elif as_json:
+        runs = [{"name": name, "ending": plain(ending)} for name, ending in endings]
+        print_json({"schema_version": SCHEMA_VERSION, "runs": runs})
     elif quiet:
-        ((name, _),) = named_runs(logs, each=False)
-        typer.echo(visible(quiet_ending(name, ending)))
+        for name, ending in endings:
+            typer.echo(visible(quiet_ending(name, ending)))
     else:
-        print_parts(make_console(no_color=no_color), ending_parts(ending))
+        console = make_console(no_color=no_color)
+        for name, ending in endings:
+            print_parts(console, [*([Sentence(name)] if len(endings) > 1 else []), *ending_parts(ending)])
+
+
+def _endings(logs: Sequence[str], watch: Watch | None) -> list[tuple[str, Ending]]:
+    """The name and the ending of the run whose files ``logs`` are; of each of them where they are no run."""
+    try:
+        return [(named_runs(logs, each=False)[0][0], diagnose_run(logs, watch))]
+    except SeveralRunsError:
+        runs = named_runs(logs, each=True)
+        if len(runs) < 2:
+            raise
+    return [(name, _ending_of_one(files)) for name, files in runs]
+
+
+def _ending_of_one(files: Sequence[str]) -> Ending:
+    """The ending of one of several runs; of an empty log nothing is known."""
+    try:
+        return diagnose_run(files)
+    except NoStepLineError:
+        return Ending("unknown", "unknown", "unknown")

@@ -22,7 +22,7 @@ from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.values import collected
 from logparse.decode.versions import DEVICE_SPELLINGS, SPELLINGS, Version, first_matches
 from logparse.decode.yearless_clock import RunClock, clock_of_steps
-from logparse.errors import InputError, NoStepLineError
+from logparse.errors import InputError, NoStepLineError, SeveralRunsError
 from logparse.failures.ending import Ending, notes_of
 from logparse.failures.judge import ending_of
 from logparse.failures.scan import Hit
@@ -185,7 +185,8 @@ def _empty(sources: Sequence[Source]) -> NoStepLineError:
 def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int | None = None) -> Ending:
     """How the run ended whose files ``arguments`` name: any text log, also of trainers whose steps are not read.
 
-    Raises InputError for files that cannot be read, NoStepLineError for an empty log.
+    Raises InputError for files that cannot be read, SeveralRunsError for those of several runs, NoStepLineError for an
+    empty log.
     """
     sources = find_sources(arguments)
     if watch is not None:
@@ -199,8 +200,9 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     try:
         fmt, stepped, *_ = recognize(contents, sources, starts)
         steps, from_zero = stepped.steps, fmt.from_zero
+    except SeveralRunsError:
+        raise
     except (NoStepLineError, InputError):
-        # The files need not be one run to say why they stopped.
         steps = pl.DataFrame()
     steps = _in_order(steps, sources) if len(steps) else steps
     return ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times, from_zero)

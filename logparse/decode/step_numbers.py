@@ -33,7 +33,9 @@ def with_step(
     if not {"epoch", "step_in_epoch"} <= set(rows.columns) or not own.has_nulls():
         return rows.with_columns(own)
     if "validation_batches" in rows.columns and rows["validation_batches"].is_not_null().any():
-        rows = pl.concat(_without_validation(part) for part in rows.partition_by("source", maintain_order=True))
+        parts = [_without_validation(part) for part in rows.partition_by("source", maintain_order=True)]
+        # Only a file with validation counts its epochs in parts of a step.
+        rows = pl.concat(parts, how="vertical_relaxed")
         own = _printed(rows)
     return _by_epochs(rows, first_epoch).with_columns(step=pl.coalesce(own, "step"))
 

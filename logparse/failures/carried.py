@@ -16,7 +16,7 @@ _ESCAPED = lazy_regex(
 _LIST = lazy_regex(r"\[(?=['\"]Traceback \(most recent call last\):(?:\\n)?['\"])")
 _STRING = lazy_regex(r"'(?P<text>(?:[^'\\]|\\.)*)'|\"(?P<text>(?:[^\"\\]|\\.)*)\"")
 # What a string of such a list begins with that is no exception.
-_NO_EXCEPTION = ("Traceback", " ", "\n", "During handling", "The above")
+_NO_EXCEPTION = ("Traceback", " ", "\n")
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from logparse.failures.last_lines import (
     last_lost,
     last_printed,
     never_finite,
+    open_evaluation,
     printed_before,
     torn_traceback,
 )
@@ -46,7 +47,7 @@ def without_failure(progress: Progress, ends: FileEnds) -> Ending:
         ending = _with_line(replace(ending, state="failed"), "unknown", "unknown", TORN_TRACEBACK, *torn)
         since = max(progress.lines.get(torn[0], ()), default=0)
         ending = replace(ending, evidence=(*ending.evidence, *novel_evidence(ends, torn[0], torn[1], since)))
-    return _with_values(ending, progress, ends, *lost) if (cut or torn) and lost else ending
+    return _with_values(ending, progress, ends, *lost) if lost else ending
 
 
 def _with_values(ending: Ending, progress: Progress, ends: FileEnds, source: str, line: int, text: str) -> Ending:
@@ -57,6 +58,14 @@ def _with_values(ending: Ending, progress: Progress, ends: FileEnds, source: str
     ending = _with_line(ending, "numerics", "supported", NEVER_FINITE, source, line, text)
     first = _line_of(source, first_nan(tail, line))
     return ending if first is None else replace(ending, evidence=(first, *ending.evidence))
+
+
+def within_evaluation(progress: Progress, ends: FileEnds, end: Hit | None) -> Ending | None:
+    """The ending of a log that says that the training is done, and then stops within an evaluation."""
+    if end is None or len(ends.tails) != 1 or ends.tails[0].source != end.source:
+        return None
+    line = _line_of(end.source, open_evaluation(ends.tails[0], end.line))
+    return None if line is None else replace(without_failure(progress, ends), unfinished_evaluation=line)
 
 
 def with_lost_values(ending: Ending, ends: FileEnds) -> Ending:

@@ -16,7 +16,7 @@ from logparse.findings import Note, info, warning
 from logparse.light_dataclass import MISSING, dataclass, field, fields
 
 # Fields of an ending that are one line each.
-LINES_OF_ENDING = ("printed_last", "unfinished_save")
+LINES_OF_ENDING = ("printed_last", "unfinished_save", "unfinished_evaluation")
 FAILED = frozenset(("failed", "killed", "cancelled", "preempted", "time_limit"))
 
 
@@ -52,7 +52,8 @@ class Ending:
     ``frames`` are the call of one's own code and the one that raised the cause, or the exception that reports it, on
     the line ``reported_on``. ``silent_seconds`` is how long a run printed nothing before it was stopped, if that is
     much longer than its other pauses. ``printed_last`` is what a log without an end prints last, or a run before it was
-    stopped from outside. ``unfinished_save`` is the line on which a save begins that did not end.
+    stopped from outside. ``unfinished_save`` is the line on which a save begins that did not end;
+    ``unfinished_evaluation`` the last line of a log that ends within one.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -93,6 +94,7 @@ class Ending:
     reported_on: int | None = None
     printed_last: FailureLine | None = None
     unfinished_save: FailureLine | None = None
+    unfinished_evaluation: FailureLine | None = None
 
     @property
     def failed(self) -> bool:

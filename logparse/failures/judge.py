@@ -24,7 +24,13 @@ from logparse.failures.attribution import (
     ranks_with,
     words_of,
 )
-from logparse.failures.end_of_log import with_error_file, with_lines_before, with_lost_values, without_failure
+from logparse.failures.end_of_log import (
+    with_error_file,
+    with_lines_before,
+    with_lost_values,
+    within_evaluation,
+    without_failure,
+)
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import FailureLine, evidence_of, novel_evidence, proof_of, quoted_lines, raised_too
 from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
@@ -128,7 +134,8 @@ def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> E
     state, cause = judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
-        return replace(with_lost_values(_completed(cause, last.hits, progress), ends), attempts=attempts)
+        within = within_evaluation(progress, ends, cause if cause is not None and cause.role == "end" else None)
+        return replace(within or with_lost_values(_completed(cause, last.hits, progress), ends), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):
         return replace(with_error_file(without_failure(progress, ends), last.hits), attempts=attempts)
     ending = _failed(last, state, cause, progress)

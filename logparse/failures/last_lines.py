@@ -6,6 +6,7 @@ from itertools import takewhile
 
 from logparse.failures.scan import BAR_END
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.writers import read_prefixes
 from logparse.lazy_regex import lazy_regex
 
 # A loss or the norm of gradients, as trainers print it: "lm loss: 2.1E+00 |", "'grad_norm': nan,", "loss = inf".
@@ -25,6 +26,11 @@ _NO_SCALE = lazy_regex(
 LAST_LINES = 30
 # Python's lines above an exception, and an exception.
 _TRACEBACK, _FRAME = "Traceback (most", lazy_regex(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
+# An evaluation begins, or is at one of its batches.
+_EVALUATES = lazy_regex(
+    r"(?i)^\W*(?:running )?(?:evaluat(?:ing|ion)|validat(?:ing|ion))\b(?!.*(?:\d\.\d|done|complete|finish|took))"
+)
+_COUNTED = lazy_regex(r"(?<![\d.])(?P<done>\d{1,7})\s*/\s*(?P<of>\d{1,7})(?![\d.])")
 # A line that says something, and one of a traceback or of the code below a warning.
 _SAYS = lazy_regex(r"\p{L}{3}|\d%")
 _IS_CODE = lazy_regex(r'Traceback \(|\bFile "|\bwarn(?:ings\.warn)?\(|^(?:\S+ |\([^)]*\) ?)?\s{4}\S')
@@ -51,10 +57,10 @@ def last_lost(tail: TextBlock, evaluated: bool = False) -> tuple[int, str] | Non
 
 
 def never_finite(tail: TextBlock) -> bool:
-    """Whether none of the losses and norms of ``tail`` is finite."""
+    """Whether none of the losses and norms of ``tail`` is finite, but for a loss of 0."""
     texts = tail.matching(r"(?i)loss|norm")["text"]
-    printed = [values for text in texts if (values := _values(text, evaluated=False))]
-    return bool(printed) and all(map(_is_lost, printed))
+    printed = [value for text in texts for _, value in _values(text, evaluated=False)]
+    return bool(printed) and all(_LOST.match(value) or float(value) == 0 for value in printed)
 
 
 def first_nan(tail: TextBlock, line: int) -> tuple[int, str] | None:
@@ -70,6 +76,20 @@ def last_printed(tail: TextBlock) -> tuple[int, str] | None:
     if at is None:
         return None
     return tail.first + tail.count - len(texts) + at, texts[at].rstrip("\r ").rsplit("\r", 1)[-1].strip()
+
+
+def open_evaluation(tail: TextBlock, after: int) -> tuple[int, str] | None:
+    """Number and text of the last line of ``tail``, if it is of an evaluation that began below line ``after``."""
+    last = last_printed(tail)
+    if last is None or last[0] <= after:
+        return None
+    own = tail.texts.tail(min(LAST_LINES, tail.first + tail.count - 1 - after)).to_list()
+    if not any(_EVALUATES.search(read_prefixes(text).bare) for text in own):
+        return None
+    counted = _COUNTED.search(last[1])
+    if counted is not None:
+        return last if int(counted["done"]) < int(counted["of"]) else None
+    return last if _EVALUATES.search(read_prefixes(last[1]).bare) else None
 
 
 def printed_before(tail: TextBlock, line: int) -> tuple[int, str] | None:

@@ -24,7 +24,7 @@ from logparse.failures.signatures import (
     meaning_of,
     signatures,
 )
-from logparse.failures.silence import CLOCK_AT, silent_seconds
+from logparse.failures.silence import CLOCK_AT, same_zone, silent_seconds
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.cut_messages import cut_lines, joined_lines, message_at, whole_messages, wrap_width
 from logparse.inputs.writers import (
@@ -213,7 +213,8 @@ def _with_lines_above(hits: Sequence[Hit], block: TextBlock) -> Iterator[Hit]:
         frames = () if hit.meaning.remedy == SYNTAX else frames_above(above, raised, below)
         hit = replace(hit, frames=frames)
         if hit.clock is not None and hit.family in _STOPPED:
-            silent = silent_seconds(block.stamped(max(0, at - LONGEST), at), hit.clock, hit.family in OF_WHOLE_JOBS)
+            scheduled = hit.family in OF_WHOLE_JOBS and not same_zone(block.stamped(at + 1, at + LONGEST), hit.clock)
+            silent = silent_seconds(block.stamped(max(0, at - LONGEST), at), hit.clock, scheduled)
             hit = replace(hit, silent_seconds=silent)
         yield hit
 

@@ -11,8 +11,10 @@ from logparse.inputs.writers import clock_of
 LINES_READ, CLOCK_AT = 100, 48
 # The shortest silence in seconds, and how much longer it is than every pause before it.
 SHORTEST, LONGER = 60.0, 3.0
-# Zones of time differ by multiples of this; a silence of the scheduler's clock so near to one may be none.
-ZONE, NEAR_ZONE = 1800.0, 120.0
+# Zones of time differ by hours, those that are far apart by half ones too; a silence so near to one may be none.
+ZONE, NEAR_ZONE, LEAST_HALVES = 1800.0, 120.0, 7
+# What the scheduler itself prints.
+_OF_SCHEDULER = ("slurm", "srun", "CANCELLED")
 
 
 def silent_seconds(texts: Sequence[str], clock: float, by_scheduler: bool = False) -> float | None:
@@ -31,6 +33,11 @@ def silent_seconds(texts: Sequence[str], clock: float, by_scheduler: bool = Fals
     if len(pauses) < 2 or silent < max(SHORTEST, LONGER * max(pauses)):
         return None
     zones = round(silent / ZONE)
-    if by_scheduler and zones and abs(silent - zones * ZONE) < NEAR_ZONE:
-        return None
-    return round(silent, 3)
+    is_zone = zones and (zones % 2 == 0 or zones >= LEAST_HALVES) and abs(silent - zones * ZONE) < NEAR_ZONE
+    return None if by_scheduler and is_zone else round(silent, 3)
+
+
+def same_zone(texts: Sequence[str], clock: float) -> bool:
+    """Whether a process prints one of ``texts`` about when the scheduler's ``clock`` stops it: their zone is one."""
+    own = (clock_of(text[:CLOCK_AT]) for text in texts if not any(name in text for name in _OF_SCHEDULER))
+    return any(one is not None and abs(one - clock) < NEAR_ZONE for one in own)

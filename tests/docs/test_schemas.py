@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("analysed_once")
 FOLDER = ROOT / "docs" / "schema"
 PAGE = ROOT / "docs" / "json.md"
 LLAMA = str(FIXTURES / "megatron/core-v0.12-llama2-7b/run.log")
+OLMO = str(FIXTURES / "olmo/1b-8gpu/run.log")
 MOST_WORDS = 25
 
 
@@ -138,7 +139,7 @@ PRINTED = {
     "models": [("models", "--json")],
     "baselines": [("baselines", "--json")],
     "config": [("config", "--json")],
-    "diagnose": [("diagnose", LLAMA, "--json")],
+    "diagnose": [("diagnose", LLAMA, "--json"), ("diagnose", LLAMA, OLMO, "--json")],
 }
 
 

@@ -670,7 +670,9 @@ def _baselines() -> Schema:
 
 # File, title, what prints it, schema.
 def _diagnose() -> Schema:
-    return fixed("diagnose", {"schema_version": VERSION, "ending": typed(Ending)})
+    run = fixed("run", {"name": STRING, "ending": typed(Ending)})
+    one, several = ({"schema_version": VERSION, **keys} for keys in ({"ending": typed(Ending)}, {"runs": array(run)}))
+    return {"anyOf": [fixed("diagnose", one), fixed("diagnose", several)]}
 
 
 DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {

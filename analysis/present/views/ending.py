@@ -44,7 +44,7 @@ FIRST_COLLECTIVE = "first_collective"
 # Families of a run whose code of exit a reader wants to see.
 _STATES = {
     "completed": msg("completed"),
-    "cut_off": msg("no failure found: the log ends, so it is cut off or the run goes on"),
+    "cut_off": msg("cut off or running: no failure found"),
     "unknown": msg("no failure found, and nothing shows that the run completed"),
 }
 # The trainer itself ends a run without more data: an end, no failure of hardware or code.
@@ -72,7 +72,7 @@ def error_clauses(run: Run) -> list[str]:
     if ending is None or ending.cause is None or ending.signature == DATA_USED_UP:
         return []
     text = _quoted_line(ending.cause, len(run.log.sources) > 1)
-    return [text.rstrip(":"), tr("more with `logparse diagnose`")]
+    return [text.rstrip(":"), *_silence(ending), tr("more with `logparse diagnose`")]
 
 
 def ending_clause(run: Run) -> str:
@@ -124,6 +124,8 @@ def _not_failed(ending: Ending) -> str:
     text = tr(_STATES[ending.state])
     if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
         text = tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
+    if ending.unfinished_evaluation is not None:
+        return tr("{text}; the log ends within an evaluation", text=text)
     if not ending.evidence:
         return text
     if _loses_values(ending):
@@ -264,18 +266,14 @@ def _call(call: Frame) -> str:
 def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
     several = with_files or len({line.source for line in ending.evidence}) > 1
     quoted = [line for line in ending.evidence if line is ending.cause or _loses_values(ending)]
-    label = tr("  values") if ending.state == "cut_off" or _loses_values(ending) else tr("  cause")
+    label = tr("  values") if not ending.failed else tr("  cause")
     cause = [ScreenRow(label, "", [_quoted_line(line, several, whole=True)]) for line in quoted]
     unquoted = [line for line in ending.evidence if line not in quoted and line.role != NOVEL]
     new = [_quoted_line(line, several) for line in ending.evidence if line.role == NOVEL]
     at = ending.line or 0
     before = [_quoted_line(line, several) for line in unquoted if line.line < at]
-    if ending.silent_seconds is not None:
-        text = tr(
-            "nothing was printed for {time}: it may have hung; next time take stacks first (py-spy dump)",
-            time=span(ending.silent_seconds),
-        )
-        before.append(text)
+    if hung := _silence(ending):
+        before.append(tr("{text}; next time take stacks first (py-spy dump)", text=hung[0]))
     if ending.failed and ending.printed_last is not None:
         before.append(_quoted_line(ending.printed_last, several))
     after = [_quoted_line(line, several) for line in unquoted if line.line > at]
@@ -286,6 +284,13 @@ def _quoted(ending: Ending, with_files: bool) -> list[ScreenRow]:
         *_rows(tr("  after it"), after),
         *_rows(tr("  new lines"), new),
     ]
+
+
+def _silence(ending: Ending) -> list[str]:
+    """How long a run printed nothing before it was stopped, if that is long."""
+    if ending.silent_seconds is None:
+        return []
+    return [tr("nothing was printed for {time}: it may have hung", time=span(ending.silent_seconds))]
 
 
 def _rows(label: str, lines: Sequence[str]) -> list[ScreenRow]:

@@ -14,6 +14,7 @@ from analysis.run.checks.self_checks import GOODPUT, is_withheld
 from analysis.run.run import SHORTEST_SECONDS, Run
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
+from logparse.failures.signatures import LOST_VALUES, NEVER_FINITE
 from logparse.language import msg, tr
 
 
@@ -134,7 +135,15 @@ def _when(title: Title, by_clock: bool) -> str:
 
 
 def _how_far(run: Run) -> str:
-    """The steps of the log, and that the run completed, or ended before its plan.
+    """How far the run got, and whether its last losses or norms say that it trains nothing."""
+    text, ending = _steps_and_end(run), run.log.ending
+    if not text or ending is None or ending.remedy not in (LOST_VALUES, NEVER_FINITE):
+        return text
+    return tr("{text}; the last values are not finite", text=text)
+
+
+def _steps_and_end(run: Run) -> str:
+    """The steps of the log, and that the run completed, by its trainer's own word also before its plan.
 
     Where the log ends in the middle of a plan, nothing shows whether it is cut off or the run goes on.
     """
@@ -145,11 +154,11 @@ def _how_far(run: Run) -> str:
     interval: Any = run.steps["iterations"].max() or 1
     planned, from_zero = title.planned_steps, title.first_step == 0
     ended = planned is None or planned < (title.last_step or 0) + interval + from_zero
+    if ending.unfinished_evaluation is not None:
+        return tr("{text}; the log ends within an evaluation", text=text)
     if ending.state == "cut_off":
-        return text if ended else tr("{text}, cut off or still running", text=text)
-    if not ended:
-        return tr("{text}, stopped", text=text)
-    if planned is not None and planned > (title.last_step or 0) + from_zero:
+        return text if ended else tr("{text}, cut off or running", text=text)
+    if ended and planned is not None and planned > (title.last_step or 0) + from_zero:
         # The last steps were too few for a line of their own.
         text = tr("{text} printed", text=text)
     if ending.attempts_in_log > 1 and any(attempt.state in FAILED for attempt in ending.attempts):

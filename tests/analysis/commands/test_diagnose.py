@@ -1,8 +1,11 @@
 """``logparse diagnose`` and the title of runs that ended: an empty log is refused, used-up data are an end."""
 
+from pathlib import Path
+
 import pytest
 from helpers import megatron_log, run_logparse
 
+ROOT = Path(__file__).parents[3]
 USED_UP = "[exiting program after consuming all available data at iteration 6] datetime: 2026-06-18 16:59:24\n"
 
 
@@ -75,3 +78,30 @@ def test_an_error_after_the_last_step_is_shown_with_its_line(tmp_path):
     assert f"  after it    line {len(megatron_log().splitlines()) + 2}: OSError" in shown
     assert "  try         " in shown
     assert "error came after the last step" in run_logparse("analyze", "run.log", cwd=tmp_path).stdout
+
+
+def test_files_that_are_not_one_run_are_answered_one_after_another(tmp_path):
+    (tmp_path / "lost.log").write_text(megatron_log() + "[rank3]: ValueError: a\n")
+    other = str(ROOT / "fixtures/nemo-bar/gpt-1.x/run.log")
+    shown = run_logparse("diagnose", "lost.log", other, cwd=tmp_path).stdout.splitlines()
+    answers = ["lost", "failed at step 6 of 500: rank 3, an exception (established)", "run"]
+    assert [line for line in shown if line in answers] == answers
+    assert shown[shown.index("run") + 1] == "cut off or running: no failure found"
+    lines = run_logparse("diagnose", "lost.log", other, "-q", cwd=tmp_path).stdout.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["lost", "run"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_files_with_and_without_validation_in_their_epochs_are_read_at_once(tmp_path, first):
+    """The steps of an epoch are whole numbers in one, and not in the other."""
+    logs = [str(ROOT / f"fixtures/{name}/run.log") for name in ("lightning-1/cloudwatch", "lightning-1/validation")]
+    done = run_logparse("diagnose", *(logs if first else reversed(logs)), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_one_word_says_how_a_run_ended(tmp_path, language):
+    (tmp_path / "run.log").write_text(megatron_log() + "[exiting program at iteration 6] datetime: 2026-06-18 16:59\n")
+    word = {"en": "completed", "zh": "已完成"}[language]
+    for command in (("analyze",), ("diagnose",), ("diagnose", "-q")):
+        assert word in run_logparse(*command, "run.log", "--lang", language, cwd=tmp_path).stdout, command

@@ -63,6 +63,22 @@ def test_a_scheduler_in_another_zone_shows_no_silence():
     assert silent_seconds(lines, stopped + 600, by_scheduler=True) is not None
 
 
+@pytest.mark.parametrize(("minutes", "seen"), [(30, True), (90, True), (60, False), (330, False)])
+def test_half_an_hour_alone_is_no_zone(minutes, seen):
+    lines = [f"2024-05-01 10:00:{second:02} step" for second in (1, 2, 3)]
+    stopped = clock_of("2024-05-01 10:00:03 x") + 60 * minutes
+    assert (silent_seconds(lines, stopped, by_scheduler=True) is not None) == seen
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_a_process_prints_as_it_is_stopped_shows_the_zone_of_the_scheduler(tmp_path, told):
+    steps = [f"2024-05-01 10:00:{second:02} begin {second}" for second in range(1, 9)]
+    stop = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-05-01T12:00:08 DUE TO TIME LIMIT ***"
+    last = ["2024-05-01 12:00:09 received SIGTERM"] if told else []
+    ending, _ = diagnosed(tmp_path, *steps, stop, *last)
+    assert ending.silent_seconds == (7200.0 if told else None)
+
+
 def test_the_latest_line_counts_where_ranks_print_out_of_order():
     lines = printed("14:54:01", "14:54:02", "14:55:04", "14:54:03")
     assert silent_seconds(lines, clock_of("2024-01-10 14:55:05")) is None
