@@ -28,7 +28,7 @@ from logparse.failures.end_of_log import with_error_file, with_lines_before, wit
 from logparse.failures.ending import FAILED, Attempt, Ending
 from logparse.failures.evidence import FailureLine, evidence_of, novel_evidence, quoted_lines, raised_too
 from logparse.failures.exception_chain import frames_of, last_of_chain, raised_after, reporting_line
-from logparse.failures.last_lines import LAST_LINES
+from logparse.failures.last_lines import LAST_LINES, stops_in_evaluation
 from logparse.failures.novelty import repeated_line
 from logparse.failures.precedence import cause_of
 from logparse.failures.progress import Progress, last_progress, last_rise, progress_of
@@ -120,6 +120,8 @@ def _of_attempts(parts: Sequence[Part], progress: Progress, ends: FileEnds) -> E
     judged = [_judge(part) for part in parts]
     state, cause = judged[-1]
     attempts = tuple(_attempt(part, how, hit) for part, (how, hit) in zip(parts, judged, strict=True))
+    if state == "completed" and any(map(stops_in_evaluation, ends.tails)):
+        return replace(without_failure(progress, ends), attempts=attempts)
     if state == "completed" or (last.stepped and progress.ends_with(last.step) and not _only_loaded(cause, progress)):
         return replace(with_lost_values(_completed(cause, last.hits, progress), ends), attempts=attempts)
     if cause is None or not progress.outlives(cause, ends) or _only_logged(cause, progress, ends):

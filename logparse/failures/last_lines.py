@@ -16,6 +16,8 @@ _VALUE = lazy_regex(
 # "audio_emb: nan=True", "x contains NaN"; in a pattern that polars reads too.
 _IS_NAN = r"(?i)\bnan\b['\"]? ?[=:] ?true\b|\b(?:is|has|contains) nan\b"
 _EVALUATIONS = ("eval", "val", "test")
+# "Evaluating iter 1/10": a count of batches or samples of an evaluation.
+_EVALUATED = lazy_regex(r"(?i)\b(?:eval|valid|test)[a-z]*\b[^/]{0,40}?\b(?P<done>\d+) ?/ ?(?P<of>\d+)\b")
 _LOST = lazy_regex(r"(?i)[-+]?(?:nan|inf)")
 # A loss scale after so many overflows that every gradient is multiplied by 0, or by next to nothing.
 _NO_SCALE = lazy_regex(
@@ -70,6 +72,18 @@ def last_printed(tail: TextBlock) -> tuple[int, str] | None:
     if at is None:
         return None
     return tail.first + tail.count - len(texts) + at, texts[at].rstrip("\r ").rsplit("\r", 1)[-1].strip()
+
+
+def stops_in_evaluation(tail: TextBlock) -> bool:
+    """Whether the last line of ``tail`` counts an evaluation that is not done."""
+    last = last_printed(tail)
+    return last is not None and is_within_evaluation(last[1])
+
+
+def is_within_evaluation(text: str) -> bool:
+    """Whether a line counts an evaluation that is not done."""
+    count = _EVALUATED.search(text)
+    return count is not None and int(count["done"]) < int(count["of"])
 
 
 def printed_before(tail: TextBlock, line: int) -> tuple[int, str] | None:

@@ -14,6 +14,7 @@ from analysis.run.checks.self_checks import GOODPUT, is_withheld
 from analysis.run.run import FEWEST_STEPS, SHORTEST_SECONDS, Run
 from analysis.run.title import Title
 from logparse.failures.ending import FAILED
+from logparse.failures.last_lines import is_within_evaluation
 from logparse.language import msg, tr
 
 
@@ -144,6 +145,8 @@ def _how_far(run: Run) -> str:
     interval: Any = run.steps["iterations"].max() or 1
     planned, from_zero = title.planned_steps, title.first_step == 0
     ended = planned is None or planned < (title.last_step or 0) + interval + from_zero
+    if ending.printed_last is not None and is_within_evaluation(ending.printed_last.text):
+        return tr("{text}, the log ends within an evaluation", text=text)
     if ending.state == "cut_off":
         return text if ended else tr("{text}, cut off or still running", text=text)
     if not ended:
