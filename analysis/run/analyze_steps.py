@@ -14,6 +14,7 @@ from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
 from analysis.run.clock.clock import Clock, describe_long_gaps, read_clock, repair_clock, time_to_train
 from analysis.run.clock.interruptions import describe_pauses, find_pauses
+from analysis.run.clock.planned_evaluations import with_planned_evaluations
 from analysis.run.clock.step_time_patterns import describe_pace
 from analysis.run.notes import describe_rounded, describe_run
 from analysis.run.ranks.rank_comparison import compare_ranks, describe_ranks
@@ -66,11 +67,12 @@ def analyze_steps(
     ``later`` are the computations for the rows of starts that printed other settings.
     """
     how = plan_computation(context, formula, peak)
-    pauses = find_pauses(records)
-    numbered = number_starts(steps, lines_of_starts(starts, records["events"]), pauses)
+    printed = find_pauses(records)
+    numbered = number_starts(steps, lines_of_starts(starts, records["events"]), printed)
     streams = find_streams(numbered)
     events = of_one_clock(records["events"], numbered)
     traced = trace_starts(numbered, events, context.get("log_interval"), left_out_steps(context))
+    pauses = with_planned_evaluations(printed, traced, rules.evaluates_every)
     repaired = repair_clock(traced, events, pauses)
     events = repaired.events
     filled = by_settings(repaired.steps, how, later, fill_batch)

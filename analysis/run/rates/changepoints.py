@@ -48,6 +48,23 @@ def find_levels(pace: NDArray[np.float64]) -> list[Level]:
     return _spans(pace, changes)
 
 
+def present_pace(pace: NDArray[np.float64]) -> float | None:
+    """The pace at the end: that of the last level, or where its drift ends; None of a pace that never changes."""
+    import numpy as np
+
+    if len(pace) < ENOUGH_ROWS:
+        return None
+    levels = find_levels(pace)
+    last = pace[levels[-1].begin :]
+    rows = np.arange(len(last)) - (len(last) - 1) / 2
+    slope = float(rows @ last) / float(rows @ rows)
+    noise = float(np.std(last - last.mean() - slope * rows)) / math.sqrt(float(rows @ rows))
+    drifts = abs(slope) > max(SHIFT_SHARE * levels[-1].pace / len(last), SHIFT_ERRORS * noise)
+    if drifts:
+        return float(last.mean() + slope * rows[-1])
+    return levels[-1].pace if len(levels) > 1 else None
+
+
 def slow_stretches(levels: Sequence[Level]) -> Iterator[Level]:
     """Levels that the run came back from: slower than the level before and the one after, which agree."""
     for before, here, after in zip(levels, levels[1:], levels[2:], strict=False):

@@ -50,13 +50,14 @@ class RowRules:
     """What excludes rows. ``time_holds_pauses``: the time on a line includes evaluation and saving.
 
     ``pauses_are_silent``: of such pauses no line need be printed, so that stalls that come periodically are pauses.
-    ``pauses_are_printed``: each has a line, so that no stall is one.
+    ``pauses_are_printed``: each has a line, so that no stall is one. ``evaluates_every``: by the settings.
     """
 
     warm_up: WarmUpRule = FROM_THE_DATA
     time_holds_pauses: bool = False
     pauses_are_silent: bool = False
     pauses_are_printed: bool = False
+    evaluates_every: int | None = None
 
 
 DEFAULT_RULES = RowRules()

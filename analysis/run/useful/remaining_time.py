@@ -2,8 +2,8 @@
 
 Comes in: an analysed run, its pauses. Goes out: steps, tokens and seconds that are left. Only rows of the last start
 are used, because earlier ones may have had other devices. The time is that from line to line, with stalls, saves and
-evaluations, whatever the framework prints. While the batch ramps up, each step that is left takes what its own batch
-costs, and a range where no such step has run (``batch_ramp``).
+evaluations, whatever the framework prints. A pace that drifts or has levels goes on as it is at the end. While the
+batch ramps up, each step that is left takes what its own batch costs, and a range where no such step has run.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import regex
 from analysis.run.clock.interruptions import Pauses, count_between
 from analysis.run.rates.baseline_step_time import READ, batch_points
 from analysis.run.rates.batch_sizes import with_mean_batch
+from analysis.run.rates.changepoints import present_pace
 from analysis.run.rates.intervals import ratio_interval
 from analysis.run.result import Analysis
 from analysis.run.rows.exclusion_reasons import BATCH_CHANGES, NO_TIME, ROW_MS, TIMED, WARM_UP
@@ -172,10 +173,19 @@ def _pace(rows: pl.DataFrame, pauses: Pauses) -> PaceToCome:
     priced = timed.with_columns(seconds="printed") if cut else timed
     # A whole number of rounds of saves and of evaluations is worth more than the rows they happen to begin with.
     settled, paused = _by_rounds(priced, pauses)
-    each = settled + paused
     interval = ratio_interval(priced["seconds"].to_numpy(), priced["iterations"].cast(pl.Float64).to_numpy())
     low, high = interval or _range(priced["seconds"] / priced["iterations"])
-    return PaceToCome(_mean_batch(priced), each, min(low, each), max(high, each), paused)
+    slower = _present_pace(priced)
+    each = settled * slower + paused
+    return PaceToCome(_mean_batch(priced), each, min(low * slower, each), max(high * slower, each), paused)
+
+
+def _present_pace(rows: pl.DataFrame) -> float:
+    """The pace of the last counted rows over the mean of all; 1 where it neither drifts nor has levels."""
+    counted = rows.filter("counted")
+    time, steps = counted["step_time_ms"], counted["iterations"]
+    present = present_pace(time.to_numpy())
+    return 1.0 if present is None else present * float(steps.sum()) / float((time * steps).sum())
 
 
 def _range(values: pl.Series) -> tuple[float, float]:

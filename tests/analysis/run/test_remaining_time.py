@@ -426,3 +426,21 @@ def test_the_launcher_of_deepspeed_ends_the_run(tmp_path):
     end = stamp.format(11, 0) + " [INFO] [launch.py:460:main] Process 7 exits successfully."
     run = analyzed(tmp_path, *lines, end)
     assert run.title.seconds == pytest.approx(660, abs=11)
+
+
+PACES = {
+    "constant": lambda _: 5000.0,
+    "drifts up": lambda step: 4000.0 + 10.0 * step,
+    "drifts down": lambda step: 6000.0 - 10.0 * step,
+    "two levels": lambda step: 4000.0 if step <= 120 else 6000.0,
+    "level, then drift": lambda step: 4000.0 if step <= 100 else 6000.0 + 10.0 * (step - 100),
+}
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+@pytest.mark.parametrize("pace", PACES.values(), ids=PACES)
+def test_what_is_left_takes_the_present_pace(tmp_path, pace, noise):
+    lines, _ = steps_of(1, 200, lambda step: pace(step) * (1 + noise * (step * 7919 % 11 - 5) / 5))
+    left, _ = left_of(tmp_path / "run.log", arguments_dump(SETTINGS), *lines)
+    assert left.seconds == pytest.approx(left.steps * pace(200) / 1000, rel=0.02)
+    assert left.seconds_low <= left.seconds <= left.seconds_high
