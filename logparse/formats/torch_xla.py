@@ -21,7 +21,7 @@ FORMAT = LogFormat(
     pair="",
     labels={},
     required=("step",),
-    companions=(Companion(" GlobalRate=", r" GlobalRate=\S+ Time=(?P<timestamp>\d\d:\d\d:\d\d)"),),
+    companions=(Companion(" Time=", r" GlobalRate=\S+ Time=(?P<timestamp>\d\d:\d\d:\d\d)"),),
     samples=(
         Sample(
             "| Training Device=xla:0/0 Epoch=1 Step=20 Loss=6.75000 Rate=117.25 GlobalRate=45.84 Time=06:13:36\n"
