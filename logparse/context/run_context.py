@@ -204,7 +204,8 @@ def _steady(rows: Mapping[str, Row]) -> dict[str, Row]:
 
 def _differences(was: RunContext, now: RunContext) -> Iterator[Note]:
     nothing = Fact(None, Origin("not set"))
-    for name in QUANTITY:
+    # The parameters are what the log counts, and no setting.
+    for name in (name for name in QUANTITY if name != "model_parameters"):
         old, fact = was.facts.get(name, nothing), now.facts.get(name, nothing)
         if old.value != fact.value and not (is_derived(old) or is_derived(fact)):
             yield warning(

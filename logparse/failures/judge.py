@@ -200,7 +200,9 @@ def _with_novel_lines(ending: Ending, part: Part, cause: Hit, ends: FileEnds) ->
 
 
 def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Ending:
-    done = None if progress.step is None else progress.step + progress.from_zero
+    done = progress.step
+    if done is not None and progress.planned is not None:
+        done += progress.from_zero
     ending = Ending("completed", "completed", "established", step=done, planned_steps=progress.planned)
     if end is None or end.role != "end":
         return _with_later_error(ending, hits, uncaught=True)

@@ -24,6 +24,7 @@ SAME_PRINTED = 0.01
 # So near is the rate of a run without pauses.
 SAME_RUN = 0.05
 OF_ALL = "samples_per_second"
+OF_LOG = msg("the log prints {value}")
 # What the log prints besides tokens/s of a device, which has a clause of its own.
 OTHER_RATES = ("samples_per_second_per_device", "samples_per_second", "tokens_per_second")
 # Stalls are many above this share of the rows.
@@ -47,7 +48,8 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if printed and _is_time_of(run, PREFIX + TOKENS):
         # The computed rate is the printed one again: no comparison.
         of_log = [tr("tokens/s/p printed by the log")]
-    of_log = (of_log or _whole_run_of_log(run, rate[TOKENS])) + _unlike_ours(run, rate)
+    whole = [] if of_log else _whole_run_of_log(run, rate[TOKENS])
+    of_log = [*of_log, *whole, *_unlike_ours(run, rate, shown=bool(whole))]
     tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
     return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log])
 
@@ -62,24 +64,28 @@ def _whole_run_of_log(run: Run, ours: float) -> list[str]:
     return [] if same else [tr("the log prints {value} for the whole run, pauses included", value=value)]
 
 
-def _unlike_ours(run: Run, rate: Mapping[str, Any]) -> list[str]:
-    """The rates of samples and of all devices that the log prints, where they are not ours; of a whole run, one.
+def _unlike_ours(run: Run, rate: Mapping[str, Any], shown: bool = False) -> list[str]:
+    """The rates of samples and of all devices that the log prints, where they are not ours.
 
-    Without one that a warning on the screen is of.
+    Of the whole run one, and none where one is ``shown``; with tokens none that a warning on the screen is of.
     """
-    clauses, devices, whole = [], run.context.get("world_size"), False
-    warned = [note.fields.get("figure") for note in own_notes(run)[:SHOWN]]
+    clauses, devices = [], run.context.get("world_size")
+    warned = [note.fields.get("figure") for note in own_notes(run)[:SHOWN]] if rate[TOKENS] is not None else []
     for name in OTHER_RATES:
         printed, ours = run.printed.get(name), rate[TOKENS if "tokens" in name else "samples_per_second_per_device"]
         ours = ours if ours is None or name.endswith("per_device") else ours * (devices or 0)
-        of_run = printed is not None and printed.covers == WHOLE
-        if printed is None or not ours or abs(printed.median / ours - 1) <= SAME_RUN or (whole and of_run):
+        if printed is None or not ours or (shown and printed.covers == WHOLE) or PREFIX + name in warned:
             continue
-        whole = whole or of_run
-        value = tr(PRINTED_RATES[name], n=printed_text(run, name))
-        text = msg("the log prints {value} over the whole run") if of_run else msg("the log prints {value}")
-        clauses += [tr(text, value=value)] if PREFIX + name not in warned else []
+        few = rate[TOKENS] is None and printed.covers != WHOLE
+        if abs(printed.median / ours - 1) > (SAME_PRINTED if few else SAME_RUN):
+            shown = shown or printed.covers == WHOLE
+            clauses.append(_printed_clause(run, name, printed))
     return clauses
+
+
+def _printed_clause(run: Run, name: str, printed: LoggedRate) -> str:
+    value = tr(PRINTED_RATES[name], n=printed_text(run, name))
+    return tr(msg("the log prints {value} over the whole run") if printed.covers == WHOLE else OF_LOG, value=value)
 
 
 def _is_time_of(run: Run, column: str) -> bool:
