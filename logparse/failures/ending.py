@@ -12,6 +12,7 @@ from logparse.failures.evidence import NOVEL, FailureLine
 from logparse.failures.frames import Frame
 from logparse.failures.ranks.suspicions import Suspect, Suspicion
 from logparse.failures.signatures import LOST_VALUES
+from logparse.failures.table import narrow_failures
 from logparse.findings import Note, info, warning
 from logparse.light_dataclass import MISSING, dataclass, field, fields
 
@@ -150,13 +151,13 @@ NOTES_OF_ENDING = ("ended_with_errors", "ended_early_with_errors", "error_after_
 def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
     """The warning that the run failed, or that its last save may have, with the lines that show it."""
     if ending.state == "completed" and ending.evidence and ending.remedy != LOST_VALUES:
-        yield warning("error_after_end", lines=[_note(one, several) for one in ending.evidence])
+        yield warning("error_after_end", lines=[_note(one, several, one.family) for one in ending.evidence])
     if not ending.failed or ending.step is None:
         return
     fields = {
         "step": ending.step,
         "n": ending.lines_of_failure,
-        "lines": [_note(one, several) for one in ending.evidence if one.role != NOVEL],
+        "lines": [_note(one, several, _kind(ending, one)) for one in ending.evidence if one.role != NOVEL],
     }
     if ending.planned_steps is None:
         yield warning("ended_with_errors", **fields)
@@ -164,6 +165,12 @@ def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
         yield warning("ended_early_with_errors", of=ending.planned_steps, **fields)
 
 
-def _note(line: FailureLine, several: bool) -> Note:
-    fields = {"line": line.line, "kind": line.family, "text": line.text}
+def _kind(ending: Ending, line: FailureLine) -> str:
+    """What a line says that failed: of the cause the narrow failure, if its remedy is that of one."""
+    narrow = line is ending.cause and ending.remedy in narrow_failures()
+    return (ending.remedy if narrow else None) or line.family
+
+
+def _note(line: FailureLine, several: bool, kind: str) -> Note:
+    fields = {"line": line.line, "kind": kind, "text": line.text}
     return info("error_line_of_file", source=line.source, **fields) if several else info("error_line", **fields)

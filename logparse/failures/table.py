@@ -40,15 +40,22 @@ def _rows(kind: str) -> Iterator[dict[str, Any]]:
             yield of_failure | ({} if key is None else {_KEYS[kind]: key}) | fields
 
 
+@cache
+def narrow_failures() -> frozenset[str]:
+    """The codes of failures that fit only a part of their family, and have a cause of their own."""
+    return frozenset(code for code, failure in failures() if "cause" in failure and "name" not in failure)
+
+
 def failure_words(language: str) -> dict[str, dict[str, str]]:
     """The words of failures in a language, by the table that a view looks them up in."""
     tables = ("failures", "failures_by_remedy", "failure_names", "remedies", "details")
     words: dict[str, dict[str, str]] = {table: {} for table in tables}
     for code, failure in failures():
-        causes = "failures" if "name" in failure else "failures_by_remedy"
-        for table, field in ((causes, "cause"), ("failure_names", "name"), ("remedies", "step")):
+        for table, field in (("failures", "cause"), ("failure_names", "name"), ("remedies", "step")):
             if field in failure:
                 words[table][code] = failure[field][language]
+        if code in narrow_failures():
+            words["failures_by_remedy"][code] = failure["cause"][language]
         for key, row in failure.get("detail", {}).items():
             if "text" in row:
                 words["details"][row.get("code", key)] = row["text"][language]

@@ -14,7 +14,7 @@ from logparse.language import LANGUAGES
 
 # The files of failed runs, and how many rows none of them reaches: this number may only fall.
 CASES = Path(__file__).parent / "cases"
-MOST_UNREACHED = 415
+MOST_UNREACHED = 414
 NEW_FAILURE = """
 from logparse.failures import table
 rows = {
