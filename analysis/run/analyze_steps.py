@@ -27,7 +27,7 @@ from analysis.run.rates.batch_sizes import (
 )
 from analysis.run.rates.model_flops import describe_counted_work
 from analysis.run.rates.rates_of_run import name_rates
-from analysis.run.rates.sizes import of_longest_run, rates_by_size
+from analysis.run.rates.sizes import describe_sizes, of_longest_run, rates_by_size
 from analysis.run.rates.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.result import Analysis
 from analysis.run.rows.corrupt_rows import describe_damage
@@ -130,6 +130,7 @@ def analyze_steps(
     notes = (
         *data_notes,
         *describe_batches(computed),
+        *describe_sizes(rows, sizes),
         *describe_counted_tokens(computed, counted, beyond),
         *describe_nan_updates(computed),
         *describe_zero_losses(computed, how),
