@@ -99,6 +99,10 @@ def analyze_steps(
     # The time of separate trainings is of none of them.
     one_training = segments["lineage"].n_unique() <= 1
     goodput = _share(time_breakdown, USEFUL) if is_clock_sure and one_training else None
+    reliability = count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None)
+    if streams:
+        # The turns that runs take are no restarts.
+        reliability = replace(reliability, interruptions=None, planned_stops=None, lost_steps=None)
     result = Analysis(
         steps=computed,
         summary=summarize(of_one_size),
@@ -112,7 +116,7 @@ def analyze_steps(
         notes=(),
         latest=later[-1].how if later else how,
         sizes=sizes,
-        reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
+        reliability=reliability,
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if is_clock_sure else None,
