@@ -58,6 +58,19 @@ def holds(text: pl.Expr, *literals: str) -> pl.Expr:
     return text.str.contains_any(list(literals))
 
 
+# A number at the end of a text, and a clock, which is whole where it has its seconds.
+_LAST_NUMBER, _WHOLE_CLOCK = r"[-+]?\d[\d.,eE+-]*$", r"\d\d:\d\d:\d\d(?:[.,]\d+)?$"
+
+
+def sure_text(lines: pl.DataFrame) -> pl.Expr:
+    """The text of ``lines``; of a last line that was cut off without a number that may have lost digits."""
+    text = pl.col("text")
+    if "complete" not in lines.columns or lines["complete"].all():
+        return text
+    is_sure = pl.col("complete") | text.str.contains(_WHOLE_CLOCK)
+    return pl.when(is_sure).then(text).otherwise(text.str.replace(_LAST_NUMBER, ""))
+
+
 def bare(text: pl.Expr) -> pl.Expr:
     """The value without numpy's brackets and spaces."""
     return text.str.strip_chars(" []")
