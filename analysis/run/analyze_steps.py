@@ -27,7 +27,7 @@ from analysis.run.rates.batch_sizes import (
 )
 from analysis.run.rates.model_flops import describe_counted_work
 from analysis.run.rates.rates_of_run import name_rates
-from analysis.run.rates.sizes import of_longest_run, rates_by_size
+from analysis.run.rates.sizes import describe_sizes, of_longest_run, rates_by_size
 from analysis.run.rates.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
 from analysis.run.result import Analysis
 from analysis.run.rows.corrupt_rows import describe_damage
@@ -99,6 +99,10 @@ def analyze_steps(
     # The time of separate trainings is of none of them.
     one_training = segments["lineage"].n_unique() <= 1
     goodput = _share(time_breakdown, USEFUL) if is_clock_sure and one_training else None
+    reliability = count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None)
+    if streams:
+        # The turns that runs take are no restarts.
+        reliability = replace(reliability, interruptions=None, planned_stops=None, lost_steps=None)
     result = Analysis(
         steps=computed,
         summary=summarize(of_one_size),
@@ -112,7 +116,7 @@ def analyze_steps(
         notes=(),
         latest=later[-1].how if later else how,
         sizes=sizes,
-        reliability=count_goodput(rows, priced, time_breakdown, segments, events, goodput if clock.seconds else None),
+        reliability=reliability,
         pauses=pauses,
         warm_up=rules.warm_up,
         time_to_train_seconds=time_to_train(computed, events) if is_clock_sure else None,
@@ -130,6 +134,7 @@ def analyze_steps(
     notes = (
         *data_notes,
         *describe_batches(computed),
+        *describe_sizes(rows, sizes),
         *describe_counted_tokens(computed, counted, beyond),
         *describe_nan_updates(computed),
         *describe_zero_losses(computed, how),

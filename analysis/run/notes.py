@@ -13,7 +13,6 @@ import polars as pl
 from analysis.flops import Ignorable, real_model_formula
 from analysis.hardware.devices import BY_HAND, DevicePeak, faster_types, is_cpu
 from analysis.model.parameters import count_parameters
-from analysis.run.rates.sizes import describe_sizes
 from analysis.run.rates.throughput import Computation
 from analysis.run.result import Analysis
 from analysis.run.rows.frame_filters import known
@@ -180,7 +179,6 @@ def _surprises(result: Analysis, context: RunContext) -> Iterator[Note]:
     yield from _not_in_formula(how)
     yield from _of_parameters(how, context)
     yield from _strangers(result.steps)
-    yield from describe_sizes(result.steps, result.sizes)
     yield from _unprinted_ramp(result.steps, context)
     if how.shape.adapter_parameters is not None:
         yield info("adapters_trained", n=how.shape.adapter_parameters)

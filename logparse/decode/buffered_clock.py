@@ -7,7 +7,7 @@ import polars as pl
 from logparse.findings import Note, warning
 
 # So many steps of at least so long, in milliseconds, most of which have the very stamp of the step before.
-FEWEST, LONG_MS, MOST = 8, 2000.0, 0.5
+FEWEST, LONG_MS, MOST = 4, 2000.0, 0.5
 
 
 def kept_back(steps: pl.DataFrame) -> Note | None:

@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 import polars.selectors as cs
 
-from logparse.decode.values import DTYPE, group, group_names, holds, with_others
+from logparse.decode.values import DTYPE, group, group_names, holds, sure_text, with_others
 from logparse.formats._base import Companion
 from logparse.schema import TIME
 
@@ -24,7 +24,7 @@ def find_companions(lines: pl.DataFrame, companion: Companion) -> pl.DataFrame:
     if marked.is_empty():
         return marked.select("source", "line_number")
     # A group around the whole pattern shows whether it matches, so that each line is searched once.
-    groups = pl.col("text").str.extract_groups(f"({companion.pattern})").alias("groups")
+    groups = sure_text(marked).str.extract_groups(f"({companion.pattern})").alias("groups")
     searched = marked.select("source", "line_number", groups).unnest("groups")
     return searched.filter(pl.col("1").is_not_null()).drop("1")
 

@@ -26,6 +26,8 @@ COUNTED = frozenset({"epochs_done"})
 # Columns of time that is written as a clock or in words too; seconds of a day, an hour, a minute and a second.
 DURATIONS = frozenset({"runtime_seconds", "logged_seconds_per_step"})
 _UNITS = (86400.0, 3600.0, 60.0, 1.0)
+# A count of a line that some print as a word: one step, or none.
+FLAGGED = ("skipped_iterations",)
 
 
 def collected(plan: pl.LazyFrame) -> pl.DataFrame:
@@ -54,6 +56,19 @@ def holds(text: pl.Expr, *literals: str) -> pl.Expr:
     for each log would take longer than to read a small one.
     """
     return text.str.contains_any(list(literals))
+
+
+# A number at the end of a text, and a clock, which is whole where it has its seconds.
+_LAST_NUMBER, _WHOLE_CLOCK = r"[-+]?\d[\d.,eE+-]*$", r"\d\d:\d\d:\d\d(?:[.,]\d+)?$"
+
+
+def sure_text(lines: pl.DataFrame) -> pl.Expr:
+    """The text of ``lines``; of a last line that was cut off without a number that may have lost digits."""
+    text = pl.col("text")
+    if "complete" not in lines.columns or lines["complete"].all():
+        return text
+    is_sure = pl.col("complete") | text.str.contains(_WHOLE_CLOCK)
+    return pl.when(is_sure).then(text).otherwise(text.str.replace(_LAST_NUMBER, ""))
 
 
 def bare(text: pl.Expr) -> pl.Expr:
@@ -87,8 +102,7 @@ def written(text: pl.Expr, reading: Reading) -> pl.Expr:
 
 def _written(text: pl.Expr, reading: Reading) -> pl.Expr:
     if DTYPE[reading.column] == BOOL:
-        word = bare(text).str.to_lowercase()
-        return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
+        return _truth(text)
     if reading.column in DURATIONS:
         plain = bare(text).str.replace(rf"(?:{reading.suffix})$", "")
         return _seconds(plain) * reading.scale
@@ -102,11 +116,19 @@ def _written(text: pl.Expr, reading: Reading) -> pl.Expr:
     return parted_float(digits) * reading.scale
 
 
+def _truth(text: pl.Expr) -> pl.Expr:
+    """1 for the word True, 0 for False."""
+    word = bare(text).str.to_lowercase()
+    return pl.when(word == "true").then(1.0).when(word == "false").then(0.0)
+
+
 def group(name: str) -> pl.Expr:
     """The number that the text of the column ``name`` is, or the time."""
     if DTYPE[name] == TIME:
         return stamped(pl.col(name)).alias(name)
     value = _seconds(pl.col(name)) if name in DURATIONS else parted_float(pl.col(name))
+    if name in FLAGGED:
+        value = pl.coalesce(value, _truth(pl.col(name)))
     return possible(name, value).alias(name)
 
 

@@ -30,7 +30,11 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"lm_loss", "lm loss"}),  # the first part of loss, printed again
     required=("step_in_epoch", "elapsed_time_per_iteration_ms"),
-    companions=(Companion("samples/s/p", rf"(?P<logged_samples_per_second_per_device>{NUMBER}) samples/s/p"),),
+    companions=(
+        Companion("samples/s/p", rf"(?P<logged_samples_per_second_per_device>{NUMBER}) samples/s/p"),
+        # The update of a step whose gradient norm is above its limit is left out.
+        Companion("is_skip: [", r"is_skip: \[ ?(?P<skipped_iterations>True)\]"),
+    ),
     records=RECORDS,
     blocks=BLOCKS,
     sentences=SENTENCES,
@@ -77,6 +81,22 @@ FORMAT = LogFormat(
                 "elapsed_time_per_iteration_ms": 1951.612,
                 "learning_rate": 2.4499998e-06,
                 "overflow": True,
+            },
+        ),
+        Sample(
+            "- INFO - { Epoch:[  1/  1], step:[    3/   40], loss: 2.125, per_step_time: 1500ms, overflow cond: False\n"
+            "- INFO - opt_global_step: 2, skip_data_grad_norm_threshold: 3.0, is_skip: [ True]",
+            {
+                "step": 3,
+                "train_steps": 40,
+                "epoch": 1,
+                "epochs": 1,
+                "step_in_epoch": 3,
+                "steps_per_epoch": 40,
+                "loss": 2.125,
+                "elapsed_time_per_iteration_ms": 1500.0,
+                "overflow": False,
+                "skipped_iterations": 1,
             },
         ),
     ),

@@ -28,6 +28,7 @@ class Plan:
     of the last process, ``rolled_back`` what the others do after their last save, so that it is done again. ``tail``
     steps behind the last line of a process end in a save. ``missing`` is a process whose log is not there,
     ``events_only`` processes behind the first print no settings. ``set_ahead`` seconds is the clock set.
+    Where it ``evaluates_silently``, the settings alone say how often.
     """
 
     seed: int
@@ -60,6 +61,7 @@ class Plan:
     missing: int | None = None
     events_only: bool = False
     set_ahead: float = 0.0
+    evaluates_silently: bool = False
 
 
 @st.composite
@@ -101,7 +103,7 @@ def plans(draw: Any) -> Plan:
         nans=draw(st.integers(0, 2)),
         ramp=ramp,
         ramp_shift=draw(st.sampled_from(shifts)),
-        save_every=draw(st.sampled_from([0, 10, 20, 50])),
+        save_every=draw(st.sampled_from([0, 1, 10, 20, 50])),
         save_seconds=draw(st.sampled_from([3.0, 40.0])),
         evaluate_every=draw(st.sampled_from([0, 25])),
         evaluate_seconds=draw(st.sampled_from([5.0, 60.0])),
@@ -115,6 +117,10 @@ def plans(draw: Any) -> Plan:
         events_only=events_only,
         set_ahead=0.0 if falls_back else draw(st.sampled_from([0.0, 0.0, 900.0, 3600.0, 25_200.0])),
     )
+    if draw(st.sampled_from([False, False, True])):
+        # Often and long enough that the times show each.
+        seconds = max(plan.evaluate_seconds, 2 * plan.step_seconds)
+        plan = replace(plan, evaluates_silently=True, evaluate_every=5, evaluate_seconds=seconds)
     # Of a first line with two batches no log says which of its updates were skipped.
     return replace(plan, first_skips=0) if plan.ramp and plan.ramp_shift > NEAR_THE_BEGIN else plan
 
@@ -126,6 +132,8 @@ BREAKS: tuple[Kind, ...] = ("usual", "usual", "usual", "gradient", "loss", "vani
 
 def as_before_core(plan: Plan) -> Plan:
     """What Megatron 2 can train: every head with keys of its own, an MLP that is not gated."""
+    # Without timers, lines that all hold a save have no steady step.
+    plan = replace(plan, save_every=10 if plan.save_every == 1 else plan.save_every)
     return replace(plan, model=MODELS[0], recompute=_fitting(plan, MODELS[0]))
 
 
@@ -176,6 +184,7 @@ def history_of(plan: Plan, done: int = 0) -> History:
         full_batch=BATCH,
         noise=plan.noise,
         consumed=consumed,
+        evaluates_every=plan.evaluate_every * plan.log_interval if plan.evaluates_silently else None,
     )
 
 

@@ -104,7 +104,8 @@ class Process:
 class History:
     """A run. ``consumed`` holds the samples consumed with the step of each number, those of skipped steps too.
 
-    ``routine`` is what every process does again and again: each so many steps, for so many seconds.
+    ``routine`` is what every process does again and again: each so many steps, for so many seconds. Of evaluations
+    with ``evaluates_every`` no line is printed, only this setting.
     """
 
     model: Model
@@ -119,3 +120,4 @@ class History:
     full_batch: int = 64
     noise: float = 0.0
     consumed: dict[int, int] = field(default_factory=dict)
+    evaluates_every: int | None = None

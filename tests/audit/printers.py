@@ -68,7 +68,8 @@ class Megatron:
             if step.number in printed:
                 yield self._line(history, process, printed[step.number], lines)
             for pause in process.paused_after(step.number):
-                yield from self._pause(pause)
+                if pause.kind == "save" or history.evaluates_every is None:
+                    yield from self._pause(pause)
 
     def _settings(self, history: History, process: Process) -> Iterator[str]:
         yield from arguments_dump(self._arguments(history, process)).splitlines()
@@ -122,6 +123,8 @@ class Megatron:
             "bf16": True,
             "context_parallel_size": 1,
             "data_parallel_size": process.devices // (layout.tensor * layout.pipeline),
+            "eval_interval": history.evaluates_every or 1000,
+            "eval_iters": 10,
             "ffn_hidden_size": m.ffn,
             "fp16": False,
             "global_batch_size": history.full_batch,

@@ -182,7 +182,7 @@ class Truth:
     @property
     def steady(self) -> Rate:
         """The median line that counts, of one size; of two in the middle that are no one pace, the slower."""
-        counted = _of_one_size([line for line in self.lines if line.reason is None])
+        counted = _of_one_size(self.lines)
         times = [line.ms for line in counted]
         rates = [_rate_of_line(line) for line in counted]
         return Rate(_middle(times, max), _middle(rates, min))
@@ -323,21 +323,29 @@ def _middle(values: list[float], slower: Callable[[float, float], float]) -> flo
 
 
 def _of_one_size(lines: list[Line]) -> list[Line]:
-    """The lines of the batch and devices that ran longest, if a tenth of the steps have others far from it."""
+    """The lines that count; those of the batch and devices that ran longest, if a tenth of the steps have others."""
+    counted = [line for line in lines if line.reason is None]
     sizes: dict[tuple[int, int], list[Line]] = {}
-    for line in lines:
-        sizes.setdefault((line.steps[-1].samples, line.devices), []).append(line)
-    longest, *others = sorted(
-        (of_size for of_size in sizes.values() if len(of_size) >= 3),
-        key=lambda of_size: -sum(line.seconds for line in of_size),
-    ) or [lines]
+    for line in counted:
+        sizes.setdefault(_size(line), []).append(line)
+    several = [of_size for of_size in sizes.values() if len(of_size) >= 3]
+    if not several:
+        return counted
+    longest, *more = sorted(several, key=lambda of_size: -sum(line.seconds for line in of_size))
+    timed = [line for line in lines if line.reason != "warm_up"]
+    others = [line for line in timed if _size(line) != _size(longest[0])]
+    steps, of_others = (sum(len(line.steps) for line in some) for some in (timed, others))
 
     def far(of_size: list[Line], figure: Callable[[Line], float]) -> bool:
         return abs(median(map(figure, of_size)) / median(map(figure, longest)) - 1) > 0.1
 
-    steps, of_longest = (sum(len(line.steps) for line in some) for some in (lines, longest))
-    differ = any(far(size, lambda x: x.ms) or far(size, _rate_of_line) for size in others)
-    return longest if differ and steps - of_longest >= 0.1 * steps else lines
+    differ = any(far(size, lambda x: x.ms) or far(size, _rate_of_line) for size in (*more, others) if size)
+    is_one = of_others < 0.1 * steps or steps - of_others < 0.2 * steps
+    return longest if differ and not is_one else counted
+
+
+def _size(line: Line) -> tuple[int, int]:
+    return line.steps[-1].samples, line.devices
 
 
 def _rate_of_line(line: Line) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from analysis.present.numbers import step_time, three
 from analysis.present.parts import ScreenRow
 from analysis.present.views.printed_rates import PRINTED_RATES
-from analysis.run.rates.sizes import BATCH, DEVICES, LENGTH, SAMPLES, TIME, TOKENS
+from analysis.run.rates.sizes import BATCH, CODES, DEVICES, LENGTH, SAMPLES, TIME, TOKENS
 from analysis.run.run import Run
 from logparse.language import msg, tr
 
@@ -28,8 +28,8 @@ def size_shown(run: Run) -> list[str]:
 
 
 def _names(run: Run, size: Mapping[str, Any]) -> list[str]:
-    sizes = run.analysis.sizes
-    return [tr(text, n=f"{size[name]:,}") for name, text in TEXTS.items() if sizes[name].n_unique() > 1]
+    codes = {note.code for note in run.notes}
+    return [tr(text, n=f"{size[name]:,}") for name, text in TEXTS.items() if CODES[name][0] in codes]
 
 
 def rows_of_sizes(run: Run) -> list[ScreenRow]:

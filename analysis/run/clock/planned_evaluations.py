@@ -14,7 +14,7 @@ from analysis.run.rows.restarts import OWN
 from logparse.light_dataclass import replace
 
 # Nearly all evaluations take longer than nearly all other lines do, and longer than this share of a step.
-NEARLY_ALL, LONGER, FEWEST = 0.8, 0.25, 2
+NEARLY_ALL, LONGER, FEWEST, AROUND = 0.8, 0.25, 2, 11
 
 
 def evaluates_every(settings: pl.DataFrame) -> int | None:
@@ -31,7 +31,8 @@ def with_planned_evaluations(pauses: Pauses, steps: pl.DataFrame, every: int | N
         return pauses
     last: int = rows["step"].max()  # type: ignore[assignment]
     marks = range(every, last, every)
-    begun, step, typical = pl.col("step") - pl.col("iterations"), pl.col("step"), pl.col("step_time_ms").median()
+    begun, step = pl.col("step") - pl.col("iterations"), pl.col("step")
+    typical = pl.col("step_time_ms").rolling_median(AROUND, min_samples=1, center=True).over("segment")
     # From line to line, where one follows the other, else the time on the line.
     follows = begun == step.shift(1).over("segment")
     gap = pl.when(follows).then(pl.col("timestamp").diff().dt.total_microseconds() / 1000)
@@ -45,5 +46,6 @@ def with_planned_evaluations(pauses: Pauses, steps: pl.DataFrame, every: int | N
     if len(after) < FEWEST or len(others) < len(after):
         return pauses
     shortest, longest = after.quantile(1 - NEARLY_ALL, "lower"), others.quantile(NEARLY_ALL, "higher")
-    is_shown = (shortest or 0.0) > max(longest or 0.0, LONGER * judged["typical"][0])
+    least: float = LONGER * judged["typical"].median()  # type: ignore[operator, assignment]
+    is_shown = (shortest or 0.0) > max(longest or 0.0, least)
     return replace(pauses, evaluated=tuple(marks)) if is_shown else pauses

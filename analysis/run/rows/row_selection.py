@@ -105,7 +105,11 @@ def select_without_pauses(
     Also the seconds that were taken out, by the reason that their rows had.
     """
     marked = select_rows(steps, pauses, rules)
-    if marked["counted"].any() or not marked["excluded_reason"].is_in([HOLDS_SAVE, HOLDS_EVALUATION]).any():
+    if (
+        rules.warm_up.times_are_shared
+        or marked["counted"].any()
+        or not marked["excluded_reason"].is_in([HOLDS_SAVE, HOLDS_EVALUATION]).any()
+    ):
         return marked, {}
     begun, step = pl.col("step") - pl.col("iterations"), pl.col("step")
     untimed = Pauses(
@@ -122,9 +126,10 @@ def select_without_pauses(
     if (left <= 0).any():
         return marked, {}
     shorter = steps.with_columns(step_time_ms=left.fill_null(steps["step_time_ms"]))
-    return select_rows(shorter, untimed, rules), {
-        name: seconds for name in timed if (seconds := float(held[name].sum()))
-    }
+    selected = select_rows(shorter, untimed, rules)
+    if not selected["counted"].any():
+        return marked, {}
+    return selected, {name: seconds for name in timed if (seconds := float(held[name].sum()))}
 
 
 def _as_pauses(rows: pl.DataFrame) -> pl.DataFrame:

@@ -151,7 +151,8 @@ def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     done: Any = of_lines["jump"].sum()
     if missing > OF_AN_EXCERPT * int(done):
         # The first line of a start is of steps too.
-        before: Any = jumps.filter("first").select(pl.min_horizontal("interval", "step").sum()).item()
+        begun = jumps.filter("first", pl.col("interval").is_not_null())
+        before: Any = begun.select(pl.min_horizontal("interval", "step").sum()).item()
         yield warning(MISSING_LINES, n=round(missing), of=int(done) + int(before or 0))
         yield from _printed_unlike_clock(steps)
 

@@ -60,16 +60,17 @@ class Reliability:
 
     ``ettr`` is goodput, ``worst_hour`` the sliding hour of the least ETTR; None where the clock is unknown or short.
     ``interruptions`` are ends of a start that a later one goes on from, ``planned_stops`` those that a line announced.
+    These, and the ``lost_steps``, are None of runs that are mixed in one file.
     ``seconds_between`` interruptions is a lower bound where there was none. ``badput`` has a row for each type that the
     log shows, ``curve`` the course of ETTR.
     """
 
     ettr: float | None
     worst_hour: Stretch | None
-    interruptions: int
-    planned_stops: int
+    interruptions: int | None
+    planned_stops: int | None
     seconds_between: float | None
-    lost_steps: int
+    lost_steps: int | None
     longest_dead: Stretch | None
     badput: pl.DataFrame
     curve: pl.DataFrame

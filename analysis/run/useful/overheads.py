@@ -176,7 +176,7 @@ def _save_interval(
     in_loop = min(each * n, causes["saves"])
     if not step or not in_loop:
         return None
-    restarts = analysis.reliability.interruptions
+    restarts = analysis.reliability.interruptions or 0
     between = time.total / max(1, restarts + ended_by_failure)
     now = _distance(saved)
     every = _at_least_two(_round_number(math.sqrt(2 * each * between) / step), now, time)

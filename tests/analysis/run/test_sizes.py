@@ -12,7 +12,9 @@ from logparse.findings import info, warning
 
 def rows(column, sizes, times, counted=True):
     fixed = {BATCH: 64, LENGTH: 4096, DEVICES: 8} | {column: sizes}
-    steps = pl.DataFrame(fixed | {"step_time_ms": times, "iterations": 1}).with_columns(counted=counted)
+    steps = pl.DataFrame(fixed | {"step_time_ms": times, "iterations": 1}).with_columns(
+        counted=counted, excluded_reason=pl.lit(None, pl.String)
+    )
     samples = pl.col(BATCH) * 1000 / pl.col("step_time_ms") / pl.col(DEVICES)
     return steps.with_columns(
         samples_per_second_per_device=samples, tokens_per_second_per_device=samples * pl.col(LENGTH)

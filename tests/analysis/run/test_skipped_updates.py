@@ -126,3 +126,20 @@ def test_updates_skipped_during_warm_up_count_in_the_time_of_a_useful_step(tmp_p
     run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
     time = next(row for row in rows(run) if row.label == "step time")
     assert time.clauses == ["median; all steps 2.38 s per useful step", "1 of 30 updates skipped"]
+
+
+@pytest.mark.parametrize("skipped", [0, 3, 10])
+def test_updates_above_the_limit_of_the_gradient_norm_are_skipped(tmp_path, skipped):
+    """MindFormers prints after each step whether its gradient norm was above the limit."""
+    lines = []
+    for step in range(1, 21):
+        lines += [
+            f"- INFO - {{ Epoch:[  1/  1], step:[{step:5d}/   40], loss: 2.000, per_step_time: 1000ms, lr: 0.1, "
+            "overflow cond: False, loss_scale: 1.0, global_norm: [4.5]",
+            f"- INFO - opt_global_step: {step}, skip_data_grad_norm_threshold: 3.0, is_skip: [{step <= skipped!s:>5}]",
+        ]
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.steps["useful_steps"].sum() == 20 - skipped
+    assert run.log.coverage.malformed_values == 0

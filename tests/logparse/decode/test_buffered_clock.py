@@ -6,10 +6,10 @@ from helpers import megatron_line
 from logparse.decode.read_run import read_run
 
 
-def clocks(path, seconds: float, together: int, stamp: str) -> tuple[int, list[str]]:
-    """How many of 24 steps of ``seconds`` have a clock, and the notes, where ``together`` are written out at once."""
+def clocks(path, seconds: float, together: int, stamp: str, steps: int = 24) -> tuple[int, list[str]]:
+    """How many of the steps of ``seconds`` have a clock, and the notes, where ``together`` are written out at once."""
     lines = []
-    for n in range(24):
+    for n in range(steps):
         at = int((n // together + 1) * together * seconds)
         lines.append(
             stamp.format(f"{8 + at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}")
@@ -26,4 +26,10 @@ def clocks(path, seconds: float, together: int, stamp: str) -> tuple[int, list[s
 )
 def test_a_clock_of_lines_that_came_together_is_none(tmp_path, stamp, seconds, together, known):
     found, notes = clocks(tmp_path / "run.log", seconds, together, stamp)
+    assert (found, "stamps_kept_back" in notes) == (known, not known)
+
+
+@pytest.mark.parametrize(("steps", "known"), [(8, 0), (6, 0), (3, 3)])
+def test_a_short_log_that_came_at_once_has_no_clock(tmp_path, steps, known):
+    found, notes = clocks(tmp_path / "run.log", 5.0, steps, "2026-03-01 {} ", steps)
     assert (found, "stamps_kept_back" in notes) == (known, not known)
