@@ -16,7 +16,7 @@ import polars as pl
 
 from logparse.decode.regex_rule import find_heads, split_pairs
 from logparse.decode.step_lines import Malformed, StepBlock, decode_block, join_blocks
-from logparse.draft.spellings import columns_of
+from logparse.draft.words_and_units import columns_of
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source

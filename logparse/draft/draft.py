@@ -22,7 +22,7 @@ from logparse.draft.labels import DraftLabel, draft_labels
 from logparse.draft.layout import RECORD, PairLayout, choose_layout, read_pairs
 from logparse.draft.markers import find_markers
 from logparse.draft.record_lines import find_pair_lines
-from logparse.draft.spellings import PACE, RUNTIME, TIME, columns_of
+from logparse.draft.words_and_units import PACE, RUNTIME, TIME, columns_of
 from logparse.errors import LogparseError, NoStepLineError
 from logparse.formats._base import PairLines, Reading
 from logparse.formats._user import make_format

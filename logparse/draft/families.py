@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import regex
 
-from logparse.draft.spellings import columns_of, plain, step_words
+from logparse.draft.words_and_units import columns_of, plain, step_words
 from logparse.formats._base import TIMESTAMP
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass

@@ -11,7 +11,7 @@ import regex
 
 from logparse.draft.families import Occurrence, StepFamily
 from logparse.draft.labels import scale_of
-from logparse.draft.spellings import RUNTIME, columns_of, unit_of
+from logparse.draft.words_and_units import RUNTIME, columns_of, unit_of
 from logparse.formats._base import BAR_RATE, NUMBER
 from logparse.lazy_regex import lazy_regex
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 import regex
 
-from logparse.draft.spellings import (
+from logparse.draft.words_and_units import (
     LONGEST_LABEL,
     PACE,
     RUNTIME,

@@ -14,7 +14,7 @@ import regex
 
 from logparse.decode.regex_rule import label_and_value
 from logparse.decode.values import group_names
-from logparse.draft.spellings import BARE_UNITS, VALUE, columns_of, unit_columns
+from logparse.draft.words_and_units import BARE_UNITS, VALUE, columns_of, unit_columns
 from logparse.formats._base import NUMBER, UNIT_GROUPS
 from logparse.light_dataclass import dataclass, replace
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from logparse.draft.spellings import columns_of
+from logparse.draft.words_and_units import columns_of
 from logparse.formats._base import NUMBER, PairLines
 from logparse.lazy_regex import lazy_regex
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import regex
 
-from logparse.failures.kinds import LONGEST_REMEMBERED
+from logparse.failures.line_kinds import LONGEST_REMEMBERED
 from logparse.inputs.writers import read_prefixes, writer_of
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace

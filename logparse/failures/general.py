@@ -7,7 +7,7 @@ from typing import Any
 
 import regex
 
-from logparse.failures.kinds import MOST_KINDS, blurred, kind_of
+from logparse.failures.line_kinds import MOST_KINDS, blurred, kind_of
 from logparse.failures.table import rows
 from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass, replace

@@ -13,7 +13,7 @@ import regex
 from logparse.failures.carried import carried_by
 from logparse.failures.details import detail_of, details_for
 from logparse.failures.frames import LONGEST, Frame, frames_above
-from logparse.failures.kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
+from logparse.failures.line_kinds import LONGEST_REMEMBERED, MOST_KINDS, kind_of
 from logparse.failures.signatures import (
     DATA_CODE,
     JUDGED,

@@ -9,7 +9,7 @@ from typing import Any
 import regex
 
 from logparse.failures.general import general_words, words_for
-from logparse.failures.kinds import blurred, kind_of, names_digit
+from logparse.failures.line_kinds import blurred, kind_of, names_digit
 from logparse.failures.table import rows
 from logparse.light_dataclass import dataclass, replace
 

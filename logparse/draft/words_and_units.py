@@ -1,6 +1,6 @@
 """What labels and units mean in most logs: the words from which a format is drafted, and by which a near one is named.
 
-The words are data, in ``spellings.toml``.
+The words are data, in ``words_and_units.toml``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _columns() -> dict[str, tuple[str, ...]]:
 
 @cache
 def _table() -> dict[str, Any]:
-    return read_table(Path(__file__).parent / "spellings.toml")
+    return read_table(Path(__file__).parent / "words_and_units.toml")
 
 
 def step_words() -> frozenset[str]:

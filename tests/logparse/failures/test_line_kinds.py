@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from logparse.failures import general, scan
 from logparse.failures.general import general_words, words_for
-from logparse.failures.kinds import blurred, kind_of
+from logparse.failures.line_kinds import blurred, kind_of
 from logparse.failures.signatures import signatures
 from logparse.inputs import writers
 
