@@ -34,7 +34,7 @@ TILES = {
     "goodput": msg("goodput"),
 }
 # Those that have no tile where the terminal has no row for them, as goodput of a short run.
-_MAY_LACK = ("loss", "goodput")
+_OPTIONAL = ("loss", "goodput")
 # Rows of the first screen of a terminal that the page shows in another way.
 SHOWN_ELSEWHERE = (*TILES.values(), msg("warnings"), msg("error"))
 # A tile names this many of the overheads; the table below it has all.
@@ -69,7 +69,7 @@ def rate_of(run: Run, name: str) -> dict[str, Any]:
 def cards(run: Run, first: Run) -> list[Card]:
     """The headline of ``run``, each figure with its difference from the first run where that is another."""
     by_label = {row.label: row for row in rows(run)}
-    columns = [column for column in TILES if column not in _MAY_LACK or tr(TILES[column]) in by_label]
+    columns = [column for column in TILES if column not in _OPTIONAL or tr(TILES[column]) in by_label]
     return [_card(column, run, first, by_label) for column in columns]
 
 

@@ -138,9 +138,8 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         )
         error.ending = ending
         return error
-    if ending.cause is not None:
-        place = _place(ending.cause.source, ending.cause.line, sources)
-        reasons.append(tr("the last values are not finite (from {place} on)", place=place))
+    place = None if ending.cause is None else _place(ending.cause.source, ending.cause.line, sources)
+    reasons += [tr("the last values are not finite (from {place} on)", place=place)] if place else []
     if ending.detail == ERROR_FILE:
         remedy = tr("the errors of this job are in {file}: run `logparse diagnose` on it", **ending.figures)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)

@@ -28,7 +28,8 @@ LAST_LINES = 30
 _TRACEBACK, _FRAME = "Traceback (most", lazy_regex(r'\bFile(?: ".*|"?)$|^(?:\S+ ?)?\s{4,}\S')
 # An evaluation begins, or is at one of its batches.
 _EVALUATES = lazy_regex(
-    r"(?i)^\W*(?:running )?(?:evaluat(?:ing|ion)|validat(?:ing|ion))\b(?!.*(?:\d\.\d|done|complete|finish|took))"
+    r"(?i)^\W*(?:running )?(?:evaluat(?:ing|ion)|validat(?:ing|ion)|testing)\b"
+    r"(?!.*(?:\d\.\d|done|complete|finish|took))"
 )
 _COUNTED = lazy_regex(r"(?<![\d.])(?P<done>\d{1,7})\s*/\s*(?P<of>\d{1,7})(?![\d.])")
 # A line that says something, and one of a traceback or of the code below a warning.

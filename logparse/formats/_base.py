@@ -53,7 +53,7 @@ BAR_RATE = f"{PACE}?"
 # or a whole training, ``run``, which a line at its end prints.
 Covers = Literal["step", "interval", "start", "recent", "window", "run"]
 # What a step of reinforcement learning does one after the other.
-StepPart = Literal["generation", "reward", "reference", "values", "advantages", "update", "weights"]
+StepPart = Literal["generation", "reward", "reference", "log_probs", "values", "advantages", "update", "weights"]
 # What a sample is.
 Data = Literal["text", "images", "speech"]
 

@@ -37,7 +37,7 @@ FORMAT = LogFormat(
     ),
     parts={
         "rollout": "generation",
-        "recompute_logp": "reference",
+        "recompute_logp": "log_probs",
         "ref_logp": "reference",
         "compute_advantage": "advantages",
         "compute_advantages": "advantages",

@@ -35,7 +35,7 @@ FORMAT = LogFormat(
         "rule_reward": "reward",
         "reward_model": "reward",
         "reference_model": "reference",
-        "old_log_p": "reference",
+        "old_log_p": "log_probs",
         "adv": "advantages",
         "update": "update",
     },

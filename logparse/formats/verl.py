@@ -68,7 +68,8 @@ FORMAT = LogFormat(
     parts={
         "gen": "generation",
         "reward": "reward",
-        **dict.fromkeys(("ref", "old_log_prob"), "reference"),
+        "ref": "reference",
+        "old_log_prob": "log_probs",
         "values": "values",
         "adv": "advantages",
         **dict.fromkeys(("update_critic", "update_actor"), "update"),

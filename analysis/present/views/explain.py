@@ -9,6 +9,7 @@ from pathlib import Path
 import regex
 
 from analysis.present.parts import Heading, Part, Sentence, Sentences
+from analysis.present.words import words
 from logparse.errors import unknown_name
 from logparse.failures.table import failure_words, rows
 from logparse.language import current_language, msg, tr
@@ -34,6 +35,9 @@ def explain(code: str) -> Explanation:
     """The explanation of ``code``. Raises UsageError for a code that no warning and no failure has."""
     asked = code.strip("`[] ").lower()
     known = {**_warnings(), **_failures(current_language())}
+    if asked not in known and asked in words("en")["notes"]:
+        text = tr("-v prints it to say how a figure was obtained: nothing has to be done")
+        return Explanation(asked, "note", tr("a note of -v"), text)
     if asked not in known:
         remedy = tr("`logparse explain` lists all codes")
         raise unknown_name(msg("code"), code, known, remedy)
@@ -47,7 +51,7 @@ def every_code() -> list[str]:
 
 def explanation_parts(shown: Explanation) -> list[Part]:
     """The explanation for people."""
-    kind = tr("warning") if shown.kind == "warning" else tr("failure")
+    kind = {"warning": tr("warning"), "failure": tr("failure"), "note": tr("note")}[shown.kind]
     title = tr("{kind} {code}: {subject}", kind=kind, code=shown.code, subject=shown.subject)
     return [Heading(title, "title"), Sentence(shown.text)]
 
@@ -85,9 +89,9 @@ def _items(page: str) -> Iterator[Explanation]:
 @cache
 def _failures(language: str) -> dict[str, Explanation]:
     """Each family and next step of the table; a signature leads to the one of its failure."""
-    words = failure_words(language)
-    causes = {**words["failures_by_remedy"], **words["failures"]}
-    steps = words["remedies"]
+    table = failure_words(language)
+    causes = {**table["failures_by_remedy"], **table["failures"]}
+    steps = table["remedies"]
     named = {
         code: Explanation(code, "failure", causes.get(code, code), steps.get(code, tr("read the line of the cause")))
         for code in {**causes, **steps}

@@ -11,7 +11,7 @@ from analysis.present.parts import Cell, Sentence, Table
 from analysis.present.words import say, word
 from analysis.present.words.forms import span
 from analysis.run.run import Run
-from analysis.run.useful.overheads import PUBLISHED, Overhead
+from analysis.run.useful.overheads import PUBLISHED, SAVES, SAVES_WITH_FAILURES, Overhead
 from analysis.run.useful.time_breakdown import USEFUL
 from logparse.language import tr
 
@@ -38,9 +38,12 @@ def named_overheads(overheads: Sequence[Overhead]) -> list[str]:
 
 
 def advice(run: Run) -> str:
-    """What would reduce the largest overhead that can be; empty where nothing can."""
+    """What would reduce the largest overhead that can be, without how often the run fails; empty where nothing can."""
     notes = (overhead.advice for overhead in outside_steps(run))
-    return next((say(note) for note in notes if note and "useful" in note.fields), "")
+    note = next((note for note in notes if note and "useful" in note.fields), None)
+    if note is None:
+        return ""
+    return say(replace(note, code=SAVES) if note.code == SAVES_WITH_FAILURES else note)
 
 
 def overheads_tables(run: Run, price: float | None = None, advised: bool = True) -> Iterator[Table | Sentence]:

@@ -25,6 +25,8 @@ SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persis
 EVALUATION_TIMERS = ("evaluate", "eval-time", "eval_runtime", *WITHIN_STEP[2:])
 # The parts of a step add up to so much of it at most, with their rounding.
 TIME, MOST_OF_STEP = "elapsed_time_per_iteration_ms", 1.01
+# The share of a step that no timer is of, from which on it is named.
+LEAST_LEFT = 0.05
 # Timers of a step: a block with one of them covers the interval before its step line.
 STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 
@@ -167,8 +169,10 @@ def describe_parts(timers: pl.DataFrame, steps: pl.DataFrame, parts: Mapping[str
     timed = steps.filter(pl.col(TIME) > 0).unique(place, keep="last").join(named, on=place, how="semi")
     shares = list(_shares(named.join(timed, on=place, how="semi"), float(timed[TIME].sum())))
     # Timers of work that overlaps add up to more than the step.
-    if sum(note.fields["share"] for note in shares) <= MOST_OF_STEP and len(shares) > 1:
-        yield info("parts_of_step", parts=[replace(note, code="part_of_step") for note in shares])
+    shown = sum(note.fields["share"] for note in shares)
+    if shown <= MOST_OF_STEP and len(shares) > 1:
+        left = [info("part_of_step", name="other", share=1 - shown)] if 1 - shown >= LEAST_LEFT else []
+        yield info("parts_of_step", parts=[*(replace(note, code="part_of_step") for note in shares), *left])
 
 
 def _shares(timers: pl.DataFrame, total: float) -> Iterator[Note]:

@@ -149,7 +149,8 @@ def describe_missing_lines(steps: pl.DataFrame) -> Iterator[Note]:
     of_lines = jumps.select("jump", "interval", sure=is_sure & (pl.col("jump") > JUMP * pl.col("interval")))
     missing = float((of_lines["jump"] - of_lines["interval"]).filter(of_lines["sure"]).sum())
     done: Any = of_lines["jump"].sum()
-    if missing > OF_AN_EXCERPT * int(done):
+    # Where lines of several writers take turns, steps go back too.
+    if OF_AN_EXCERPT * int(done) < missing < int(done):
         # The first line of a start is of steps too.
         begun = jumps.filter("first", pl.col("interval").is_not_null())
         before: Any = begun.select(pl.min_horizontal("interval", "step").sum()).item()

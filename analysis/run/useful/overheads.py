@@ -26,6 +26,8 @@ from logparse.context.run_context import RunContext
 from logparse.findings import Note, info
 from logparse.light_dataclass import dataclass, replace
 
+# Advice on the interval of saves, of a run that never failed, and of one that did.
+SAVES, SAVES_WITH_FAILURES = "saves_rarer", "save_interval"
 PUBLISHED = "published"
 IN_STEPS = ("bubble", "recomputation", PUBLISHED)
 # What evaluations may cost, as a share of the useful time, before rarer ones are advised.
@@ -187,7 +189,7 @@ def _save_interval(
 
     if goodput(every) - goodput(now) < LEAST_GAIN:
         return None
-    code = "save_interval" if restarts + ended_by_failure else "saves_rarer"
+    code = SAVES_WITH_FAILURES if restarts + ended_by_failure else SAVES
     return info(code, now=now, every=every, each=each, between=between, useful=goodput(every))
 
 

@@ -84,7 +84,7 @@ def test_files_that_are_not_one_run_are_answered_one_after_another(tmp_path):
     (tmp_path / "lost.log").write_text(megatron_log() + "[rank3]: ValueError: a\n")
     other = str(ROOT / "fixtures/nemo-bar/gpt-1.x/run.log")
     shown = run_logparse("diagnose", "lost.log", other, cwd=tmp_path).stdout.splitlines()
-    answers = ["lost", "failed at step 6 of 500: rank 3, an exception (established)", "run"]
+    answers = ["lost", "failed at step 6 of 500: rank 3, an exception (certain)", "run"]
     assert [line for line in shown if line in answers] == answers
     assert shown[shown.index("run") + 1] == "cut off or running: no failure found"
     lines = run_logparse("diagnose", "lost.log", other, "-q", cwd=tmp_path).stdout.splitlines()

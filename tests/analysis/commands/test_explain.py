@@ -42,6 +42,14 @@ def test_every_clause_and_every_family_has_an_explanation():
     assert set(words("en")["failure_names"]) - set(every_code()) == set()
 
 
+def test_a_note_asks_for_nothing():
+    code, text, _ = shown("warm_up_found")
+    assert (code, text) == (
+        0,
+        "note warm_up_found: a note of -v -v prints it to say how a figure was obtained: nothing has to be done",
+    )
+
+
 def test_without_a_code_all_are_listed():
     code, text, _ = shown()
     assert code == 0

@@ -83,11 +83,11 @@ ANNOTATION_COLUMNS = [
     ),
     (
         info("stalls_as_often_as_saves", n=5, longer_ms=500.4, period=20),
-        "5 stalls, 500 ms longer than a typical step, every 20 steps, the interval of checkpoint saves",
+        "5 stalls, in the median 500 ms longer than a typical step, every 20 steps, the interval of checkpoint saves",
     ),
     (
         info("stalls_several", n=6, longer_ms=1234.0, steps=[1, 20, 31, 44, 58, 70]),
-        "6 stalls, 1,234 ms longer than a typical step, at steps 1, 20, 31, 44, 58 ...",
+        "6 stalls, in the median 1,234 ms longer than a typical step, at steps 1, 20, 31, 44, 58 ...",
     ),
     (
         info("pace_changes", change=0.0512, step=101),

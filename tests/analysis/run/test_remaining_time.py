@@ -14,7 +14,6 @@ from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.options import RunOptions
 from analysis.run.rows.warm_up import WarmUpRule
 from logparse.context.run_context import Fact, Given
-from logparse.errors import NoStepLineError
 from logparse.findings import Origin
 
 
@@ -391,12 +390,12 @@ def test_a_count_of_tokens_gives_tokens_without_a_batch(tmp_path):
     assert {"tokens_rate_not_computed", "samples_rate_not_computed"}.isdisjoint(codes(run))
 
 
-def test_a_record_without_its_step_is_named(tmp_path):
+def test_a_record_without_its_step_is_one_step(tmp_path):
     path = tmp_path / "run.log"
     path.write_text("  • Loss: 0.0103\n  • Total step time: 35.70s\n    - E2E (Tokens/sec): 8588.75\n")
-    with pytest.raises(NoStepLineError, match="without the line that prints their step: 1") as refusal:
-        analyze_logs([str(path)], RunOptions())
-    assert "record" in str(refusal.value.remedy)
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.log.format.name == "nemo-rl-record"
+    assert run.steps["step_time_ms"].to_list() == [35_700.0]
 
 
 def test_the_tokens_of_a_ramp_are_those_of_the_samples_consumed(tmp_path):

@@ -296,7 +296,7 @@ def stalled_every(every: int) -> pl.DataFrame:
 def test_the_note_names_how_much_longer_and_the_period():
     (note,) = describe_pace(stalled_every(20), NO_PAUSES)
     assert note == info("stalls_periodic", n=5, longer_ms=500.0, period=20)
-    assert say(note) == "5 stalls, 500 ms longer than a typical step, every 20 steps"
+    assert say(note) == "5 stalls, in the median 500 ms longer than a typical step, every 20 steps"
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_stalls_without_a_period_are_named_with_their_steps():
     marked = mark(timed([1500.0 if step in places else 1000.0 for step in range(1, 101)]))
     (note,) = describe_pace(marked, NO_PAUSES)
     assert note == info("stalls_several", n=6, longer_ms=500.0, steps=places)
-    assert say(note) == "6 stalls, 500 ms longer than a typical step, at steps 12, 25, 31, 58, 77 ..."
+    assert say(note) == "6 stalls, in the median 500 ms longer than a typical step, at steps 12, 25, 31, 58, 77 ..."
 
 
 def test_a_level_that_shifts_is_told_with_its_place():

@@ -91,7 +91,7 @@ def test_acceptance_starts_and_lost_steps(accepted):
 def test_acceptance_note_names_the_period(accepted):
     (note,) = (note for note in accepted.notes if note.code.startswith("stalls"))
     assert note == info("stalls_periodic", n=8, longer_ms=9000.0, period=25)
-    assert say(note) == "8 stalls, 9,000 ms longer than a typical step, every 25 steps"
+    assert say(note) == "8 stalls, in the median 9,000 ms longer than a typical step, every 25 steps"
 
 
 def test_acceptance_line_with_colours_and_broken_bytes_is_a_row_like_any_other(accepted):
