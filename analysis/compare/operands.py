@@ -19,7 +19,7 @@ from analysis.history.selection import select_evidence
 from analysis.history.selector import is_equality, is_selector
 from analysis.history.store import History
 from analysis.run.options import RunOptions
-from logparse.errors import NoStepLineError, UsageError
+from logparse.errors import NoStepLineError, SeveralRunsError, UsageError, without_each
 from logparse.findings import info
 from logparse.inputs.remote import entries
 from logparse.inputs.run_discovery import named_runs
@@ -140,6 +140,10 @@ def _records(runs: Sequence[Sequence[str]], how: RunOptions, report: Report) -> 
     for files in runs:
         try:
             yield record_logs(files, how, Marks())
+        except SeveralRunsError as error:
+            # A side has no --each.
+            without_each([error])
+            raise
         except NoStepLineError:
             if len(runs) == 1:
                 raise

@@ -14,6 +14,7 @@ from logparse.formats._deepspeed import BLOCKS, CHOICES, RECORDS, SENTENCES, SKI
 
 _HYBRID, _PRINTED = "|E2E latency=", "End-to-End => Latency: "
 _ACTOR = "--actor_model_name_or_path"
+_MICRO, _ACCUMULATED = "--per_device_training_batch_size", "--gradient_accumulation_steps"
 _TIME = r"(?P<logged_seconds_per_step>[\d.]+)s"
 _RATE = rf"(?P<logged_samples_per_second>{NUMBER})"
 
@@ -65,13 +66,20 @@ FORMAT = LogFormat(
         *SENTENCES,
         # A folder without a number is no model's name.
         SettingSentence("actor", f"{_ACTOR} ", rf"{_ACTOR} (?:\S*/)?(?=[^/\s]*\d)(?P<model_name>[^/\s]+)(?:\s|$)"),
+        SettingSentence("actor", f"{_MICRO} ", rf"{_MICRO} (?P<batch_size_per_device>\d+)"),
+        SettingSentence("actor", f"{_ACCUMULATED} ", rf"{_ACCUMULATED} (?P<accumulation_steps>\d+)"),
         SettingSentence("actor", "--actor_lora_dim ", r"--actor_lora_dim (?P<lora_dim>\d+)"),
         # A step is generation and rewards too, of which no formula counts the work.
         SettingSentence("step", "|ppo_ep: ", r"\|(?P<generates>ppo_ep): ", first=True),
         SettingSentence("step", "| PPO Epoch: ", r"\| (?P<generates>PPO Epoch): ", first=True),
     ),
     # The sizes are of the engines of several models; no pipeline and no tensor parallel ranks are in it.
-    names=(Name("world_size", "engine:world_size"), Name("model_name", "actor:model_name")),
+    names=(
+        Name("world_size", "engine:world_size"),
+        Name("model_name", "actor:model_name"),
+        Name("batch_size_per_device", "actor:batch_size_per_device"),
+        Name("num_microbatches", "actor:accumulation_steps"),
+    ),
     choices=(
         Choice("mixed_step", "rollouts", {"step:generates": ".+"}),
         Choice("lora", "True", {"actor:lora_dim": r"[1-9]\d*"}),

@@ -100,7 +100,12 @@ def list_overheads(
     advice = {"not_explained": gaps, "evaluation": _rarer(causes.get("evaluation", 0.0), evaluated, time)}
     if len(saves) > 1 and "saves" in causes:
         advice["saves"] = _save_interval(time, causes, analysis, saves, ended_by_failure)
-    lost = (*_of_time(time, causes, advice), *_of_speed(time, analysis, context), *_of_published(time, expected))
+    has_device = analysis.computation.peak is not None or context.get("device_name") is not None
+    lost = (
+        *_of_time(time, causes, advice),
+        *_of_speed(time, analysis, context),
+        *_of_published(time, expected, has_device),
+    )
     # What others reached is no cause, and comes last.
     has_nan = (analysis.steps["excluded_reason"] == NAN).any()
     return tuple(
@@ -224,10 +229,13 @@ def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[
             yield time.loss(cause, share * time.useful, rate_without=None if rate is None else rate / (1 - share))
 
 
-def _of_published(time: _Time, expected: Expectations) -> Iterator[Overhead]:
-    """The loss against the best published rate of this model, these devices and this precision; none where faster."""
+def _of_published(time: _Time, expected: Expectations, has_device: bool) -> Iterator[Overhead]:
+    """The loss against the best published rate of this model, these devices and this precision; none where faster.
+
+    The best rate is of the best device: of an unknown one it says nothing.
+    """
     better = [match for match in expected.published.matches if match.share < 1]
-    if better:
+    if better and has_device:
         best = min(better, key=lambda match: match.share)
         code = "best_recorded" if best.row.recorded else "best_published"
         advice = info(code, row=best.row.name, publisher=best.row.publisher or best.row.name)

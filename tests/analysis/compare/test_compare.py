@@ -306,6 +306,18 @@ def test_each_file_of_a_pattern_is_a_run(tmp_path):
     assert "candidate: new-*.log, runs: 3" in shown
 
 
+def test_a_side_of_several_runs_is_not_told_of_an_option_that_compare_has_not(tmp_path):
+    (tmp_path / "old/job").mkdir(parents=True)
+    write_run(tmp_path / "old/job/a.log", 1)
+    (tmp_path / "old/job/b.log").write_text("".join(f"step {n}/9 | loss 2.5 | {n}.0 s\n" for n in range(1, 9)))
+    write_run(tmp_path / "new.log", 2)
+    write_run(tmp_path / "old/job/c.log", 3, num_layers=40)
+    done = run_logparse("compare", "old", "new.log", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not one run" in done.stderr
+    assert "--each" not in done.stderr
+
+
 def test_folders_of_logs(folder):
     done = run_logparse("compare", "old", "new", cwd=folder)
     assert done.returncode == 0
