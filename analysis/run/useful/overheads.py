@@ -232,10 +232,10 @@ def _of_speed(time: _Time, analysis: Analysis, context: RunContext) -> Iterator[
 def _of_published(time: _Time, expected: Expectations, has_device: bool) -> Iterator[Overhead]:
     """The loss against the best published rate of this model, these devices and this precision; none where faster.
 
-    The best rate is of the best device: of an unknown one it says nothing.
+    The best published rate is of the best device: of an unknown one it says nothing. One's own records do.
     """
-    better = [match for match in expected.published.matches if match.share < 1]
-    if better and has_device:
+    better = [m for m in expected.published.matches if m.share < 1 and (has_device or m.row.recorded)]
+    if better:
         best = min(better, key=lambda match: match.share)
         code = "best_recorded" if best.row.recorded else "best_published"
         advice = info(code, row=best.row.name, publisher=best.row.publisher or best.row.name)
