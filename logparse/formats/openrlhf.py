@@ -23,7 +23,7 @@ FORMAT = LogFormat(
     redrawn=True,
     # Since 0.9 the line of a step, with the numbers of the bar.
     records=(Record("timers", "'timing/", r"'timing/(?P<name>\w+)': (?P<max_ms>[\d.]+)", scale=1000, every=True),),
-    parts={"generation": "generation", "make_experience": "reference", "ppo_train": "update", "broadcast": "weights"},
+    parts={"generation": "generation", "make_experience": "log_probs", "ppo_train": "update", "broadcast": "weights"},
     # A step is generation and rewards too, of which no formula counts the work.
     sentences=(SettingSentence("step", "Episode [", r"(?P<generates>Episode) \[", first=True),),
     choices=(Choice("mixed_step", "rollouts", {"step:generates": ".+"}),),

@@ -46,7 +46,7 @@ def explain(code: str) -> Explanation:
 
 def every_code() -> list[str]:
     """Each code that has an explanation: warnings in the order of the page, then families and next steps."""
-    return list({**_warnings(), **_failures("en")})
+    return list({**_warnings(), **_failures(current_language())})
 
 
 def explanation_parts(shown: Explanation) -> list[Part]:
@@ -61,7 +61,7 @@ def list_of_codes() -> list[Part]:
     by_section: dict[str, list[str]] = {}
     for one in _warnings().values():
         by_section.setdefault(one.subject, []).append(one.code)
-    by_section[tr("Failures")] = list(failure_words("en")["failure_names"])
+    by_section[tr("Failures")] = list(failure_words(current_language())["failure_names"])
     return [
         part
         for section, codes in by_section.items()
@@ -88,7 +88,7 @@ def _items(page: str) -> Iterator[Explanation]:
 
 @cache
 def _failures(language: str) -> dict[str, Explanation]:
-    """Each family and next step of the table; a signature leads to the one of its failure."""
+    """Each family and next step of the table, in the language in use; a signature leads to the one of its failure."""
     table = failure_words(language)
     causes = {**table["failures_by_remedy"], **table["failures"]}
     steps = table["remedies"]

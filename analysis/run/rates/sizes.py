@@ -33,8 +33,7 @@ def rates_by_size(steps: pl.DataFrame) -> pl.DataFrame:
     Empty where nearly all steps have one size, where all sizes are as fast, and where most rows have one of their own.
     """
     rows = sized_rows(steps)
-    # A size that some lines do not have is no size of the others.
-    varied = [name for name in SIZES if rows[name].n_unique() > 1 and not rows[name].has_nulls()]
+    varied = _varied(rows)
     figures = [pl.col(TIME, SAMPLES, TOKENS).median(), pl.col("iterations").sum().alias("steps")]
     fixed = pl.col([name for name in SIZES if name not in varied]).first()
     each = (
@@ -49,6 +48,11 @@ def rates_by_size(steps: pl.DataFrame) -> pl.DataFrame:
     if is_one or sizes.is_empty() or not _far_apart(sizes, others):
         sizes = sizes.clear()
     return sizes.select(*SIZES, "steps", TIME, SAMPLES, TOKENS)
+
+
+def _varied(rows: pl.DataFrame) -> list[str]:
+    """The sizes with several values. A size that some lines do not have is no size of the others."""
+    return [name for name in SIZES if rows[name].n_unique() > 1 and not rows[name].has_nulls()]
 
 
 def sized_rows(steps: pl.DataFrame) -> pl.DataFrame:
@@ -71,10 +75,11 @@ def of_longest_run(steps: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
 
 def describe_sizes(steps: pl.DataFrame, sizes: pl.DataFrame) -> Iterator[Note]:
     """A warning for each size that differs, with the one that the step time is of; a note on batches as fast."""
-    for name, (code, field) in CODES.items():
-        values = known(sized_rows(steps)[name].unique()).sort()
-        if len(sizes) and len(values) > 1:
-            yield warning(code, n=len(values), sizes=[values[0], values[-1]], **{field: sizes[name][0]})
+    rows = sized_rows(steps)
+    for name in _varied(rows) if len(sizes) else []:
+        code, field = CODES[name]
+        values = rows[name].unique().sort()
+        yield warning(code, n=len(values), sizes=[values[0], values[-1]], **{field: sizes[name][0]})
     batches = known(steps.filter("counted")[BATCH]).n_unique()
     if batches > 1 and sizes.is_empty():
         yield info("several_batch_sizes", n=batches)

@@ -56,6 +56,14 @@ def test_the_size_of_the_steady_rate_is_named(column, code, field):
     assert list(describe_sizes(steps, rates_by_size(steps))) == expected
 
 
+def test_a_size_that_some_steps_do_not_show_is_not_named():
+    steps = rows(BATCH, [64] * 10 + [128] * 10, [1000.0] * 10 + [2000.0] * 10)
+    lengths = [None] * 5 + [2048] * 5 + [4096] * 10
+    steps = steps.with_columns(pl.Series(LENGTH, lengths, pl.Int64))
+    codes = [note.code for note in describe_sizes(steps, rates_by_size(steps))]
+    assert codes == ["step_time_of_one_batch"]
+
+
 def test_batches_that_are_as_fast_are_one_pace():
     steps = rows(BATCH, [64] * 10 + [66] * 10, [1000.0] * 10 + [1031.0] * 10)
     assert list(describe_sizes(steps, rates_by_size(steps))) == [info("several_batch_sizes", n=2)]
