@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from analysis.batch.analyze_runs import analyze_all
 from analysis.charts.of_run import RunCharts
@@ -64,15 +64,11 @@ from logparse.language import tr
 
 # Further arguments of compare.
 COMPARING = ("threshold", "metrics", "allow", "history")
+Whole = TypeVar("Whole")
 
 
 class AnalyzedRun(Run):
     """A run with its outputs: what ``logparse.analyze`` returns. Figures and frames are those of ``Run``."""
-
-    @classmethod
-    def of(cls, run: Run) -> AnalyzedRun:
-        """``run`` with its outputs."""
-        return cls(**{field.name: getattr(run, field.name) for field in fields(run)})
 
     @property
     def warnings(self) -> list[str]:
@@ -151,11 +147,6 @@ class AnalyzedRun(Run):
 class RunComparison(Comparison):
     """Two sides compared: what ``logparse.compare`` returns. ``verdict`` is None if they cannot be compared."""
 
-    @classmethod
-    def of(cls, comparison: Comparison) -> RunComparison:
-        """``comparison`` with its outputs."""
-        return cls(**{field.name: getattr(comparison, field.name) for field in fields(comparison)})
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of the comparison, as ``logparse compare --json`` prints it."""
         return compare_json.document([self])
@@ -166,11 +157,6 @@ class RunComparison(Comparison):
 
 class Diagnosis(Ending):
     """How a run ended, and why: what ``logparse.diagnose`` returns."""
-
-    @classmethod
-    def of(cls, ending: Ending) -> Diagnosis:
-        """``ending`` with its outputs."""
-        return cls(**{field.name: getattr(ending, field.name) for field in fields(ending)})
 
     def to_dict(self) -> dict[str, Any]:
         """The ``ending`` of the JSON that ``logparse diagnose --json`` prints."""
@@ -183,11 +169,6 @@ class Diagnosis(Ending):
 
 class JobEstimate(PlannedJob):
     """What a job should need and give: what ``logparse.estimate`` returns."""
-
-    @classmethod
-    def of(cls, planned: PlannedJob) -> JobEstimate:
-        """``planned`` with its outputs."""
-        return cls(**{field.name: getattr(planned, field.name) for field in fields(planned)})
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON document of the estimate, as ``logparse estimate --json`` prints it."""
@@ -263,7 +244,7 @@ def analyze(
         "jobs": jobs,
         "require": require,
     }
-    return AnalyzedRun.of(analyze_logs([str(log) for log in logs], _options(options | quantities)))
+    return _with_outputs(AnalyzedRun, analyze_logs([str(log) for log in logs], _options(options | quantities)))
 
 
 @naming_arguments()
@@ -288,7 +269,7 @@ def analyze_many(paths: str | Path | Sequence[str | Path], **given: Any) -> list
         raise failed[0]
     for error in failed:
         warnings.warn(with_arguments(str(error)), stacklevel=3)
-    return [AnalyzedRun.of(one) for one in done if isinstance(one, Run)]
+    return [_with_outputs(AnalyzedRun, one) for one in done if isinstance(one, Run)]
 
 
 @naming_arguments()
@@ -330,7 +311,7 @@ def compare(
     place = None if history is None else str(history)
     (old, others), (new, more) = (_side(side, place, how) for side in (baseline, candidate))
     known = more if others is None else others
-    return RunComparison.of(compare_sides(old, new, chosen, limit, allowed, known, guards=guards))
+    return _with_outputs(RunComparison, compare_sides(old, new, chosen, limit, allowed, known, guards=guards))
 
 
 @naming_arguments()
@@ -344,12 +325,12 @@ def diagnose(*logs: str | Path) -> Diagnosis:
         The ending: ``state``, ``family``, ``line``, ``text``, ``rank``, ``remedy``; ``to_dict()`` is its JSON.
 
     Raises:
-        InputError: A log cannot be read.
+        InputError: A log cannot be read, or the logs are not one run.
         NoStepLineError: The log is empty.
     """
     if not logs:
         raise UsageError(tr("no log is given"), remedy=tr("give a log or a folder of logs"))
-    return Diagnosis.of(diagnose_run([str(log) for log in logs]))
+    return _with_outputs(Diagnosis, diagnose_run([str(log) for log in logs]))
 
 
 @naming_arguments()
@@ -399,7 +380,12 @@ def estimate(
     sizes = check_quantities({name: value for name, value in quantities.items() if name not in short})
     file, log = None if config is None else Path(config), None if from_log is None else str(from_log)
     machine, how_long = (model, hw, peak_tflops, memory_gb), (tokens, utilisation, days)
-    return JobEstimate.of(estimate_job(sizes, short, *machine, formula, file, *how_long, log))
+    return _with_outputs(JobEstimate, estimate_job(sizes, short, *machine, formula, file, *how_long, log))
+
+
+def _with_outputs(kind: Callable[..., Whole], found: Run | Comparison | Ending | PlannedJob) -> Whole:
+    """``found`` as its ``kind`` with outputs, which has the same fields."""
+    return kind(**{field.name: getattr(found, field.name) for field in fields(found)})
 
 
 def _side(asked: SideLike, history: str | None, how: RunOptions) -> tuple[Side, Any]:

@@ -121,15 +121,20 @@ class Plot:
             styles = [list(DASHES[at // DASH_RUNS % len(DASHES)]) for at in range(len(self.runs))]
             scale = {"domain": list(self.runs), "range": styles}
             drawn = drawn.encode(strokeDash=alt.StrokeDash("run:N", scale=scale, legend=self._legend()))
-        return self._where(drawn, *([alt.datum.counted] if self.series.of_time else []), self._below())
+        return self._where(drawn, self._counted(), self._below())
 
     def points(self, base: alt.Chart, rows: int) -> Any:
         """A row each."""
         import altair as alt
 
         marks = base.mark_point(filled=True, opacity=1, shape="circle", size=24 if rows < MANY_ROWS else 7, clip=True)
-        single = [alt.datum.rows == 1, *([alt.datum.counted] if self.series.of_time else [])]
-        return self._where(marks.encode(tooltip=self._tooltip()), *single, self._below())
+        return self._where(marks.encode(tooltip=self._tooltip()), alt.datum.rows == 1, self._counted(), self._below())
+
+    def _counted(self) -> Any:
+        """The rows of a time that count; None for other columns, of which every row does."""
+        import altair as alt
+
+        return alt.datum.counted if self.series.of_time else None
 
     @staticmethod
     def _where(layer: Any, *conditions: Any) -> Any:

@@ -131,9 +131,7 @@ def _corrected(marked: pl.DataFrame, applies: pl.Expr, time_ms: pl.Expr, code: s
     """The rows of ``marked`` with another time where it ``applies``, without marks, and a note of their lines."""
     lines = marked.filter(applies)["line_number"].to_list()
     times = pl.when(applies).then(time_ms).otherwise("step_time_ms")
-    steps = marked.with_columns(step_time_ms=times).drop(
-        "begins", "start", "gap", "span", "clock", "applies", strict=False
-    )
+    steps = marked.with_columns(step_time_ms=times).drop(*MARKS, strict=False)
     return steps, info(code, lines=lines) if lines else None
 
 

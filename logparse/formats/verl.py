@@ -5,25 +5,13 @@ and answers per device over the whole step, by the log's own count: no MFU is ma
 are ``timing/...`` and no time of the step is printed.
 """
 
-from logparse.formats._base import (
-    NUMBER,
-    Choice,
-    Companion,
-    LogFormat,
-    Name,
-    Reading,
-    Record,
-    Sample,
-    SettingSentence,
-)
+from logparse.formats._base import NUMBER, Choice, Companion, LogFormat, Name, Reading, Record, Sample, SettingSentence
 
 GIB = float(2**30)
 # From 0.5 on numbers may be printed as numpy's: np.float64(0.5).
 VALUE = rf"(?:np\.\w+\()?({NUMBER})\)?"
 # The configuration is a dict in columns: the indentation is that of the section, after the process that prints it.
 _PREFIX = r"^(?:\([^)]*\) )?"
-
-
 _ACTOR, _TRAINER = len("{'actor_rollout_ref': {'model': {"), len(" 'trainer': {")
 # The name of a model: the last folder of its path, where it has a number that is not of a step.
 _MODEL = r"'(?:[^']*/)?(?!global_step_|checkpoint-)(?=[^'/]*\d)(?<!snapshots/)(?P<model>[^'/]+)/?'"

@@ -1,11 +1,8 @@
 """``logparse diagnose`` and the title of runs that ended: an empty log is refused, used-up data are an end."""
 
-from pathlib import Path
-
 import pytest
-from helpers import megatron_log, run_logparse
+from helpers import ROOT, megatron_log, run_logparse
 
-ROOT = Path(__file__).parents[3]
 USED_UP = "[exiting program after consuming all available data at iteration 6] datetime: 2026-06-18 16:59:24\n"
 
 

@@ -78,7 +78,7 @@ def test_shape_is_consistent(model):
         ("qwen2_5_7b", "qwen2.5-7b"),
         ("meta-llama/Llama-2-7b-hf", "llama2-7b"),
         ("/data/models/Llama-2-7b-hf/", "llama2-7b"),
-        ("/root/.cache/hub/models--meta-llama--Llama-2-7b-hf/snapshots/01c7f73d771d", "llama2-7b"),
+        ("/data/cache/hub/models--meta-llama--Llama-2-7b-hf/snapshots/01c7f73d771d", "llama2-7b"),
         ("D:\\models\\Meta-Llama-3-8B\\original\\config.json", "llama3-8b"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The first screen: at most 17 lines at 80 columns over all fixtures, and what each row says."""
+"""The first screen: at most 18 lines at 80 columns over all fixtures, and what each row says."""
 
 import io
 import re
