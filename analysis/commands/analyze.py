@@ -35,6 +35,7 @@ from logparse.findings import info
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.stores import is_url, shown
 from logparse.language import current_language, tr, use_language
+from logparse.masking import mask_text
 
 Runs = Sequence[tuple[str, Sequence[str]]]
 Outcome = tuple[list[Run], list[LogparseError]]
@@ -219,8 +220,8 @@ ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", 
 
 
 def command_as_given() -> str:
-    """The command line in use; URLs lose the parts that may hold a secret."""
-    return shlex.join(["logparse", *_kept(sys.argv[1:])])
+    """The command line in use, without secrets; URLs lose the parts that may hold one."""
+    return mask_text(shlex.join(["logparse", *_kept(sys.argv[1:])]))
 
 
 def _kept(words: Sequence[str]) -> Iterator[str]:
