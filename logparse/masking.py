@@ -21,7 +21,7 @@ from logparse.package_tables import fields_of, read_table
 _WORD = lazy_regex(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
 MASKED = lazy_regex(r"\*\*\*[0-9a-f]{4}")
 # Numbers, booleans, None and lists of them, stars, variables, special tokens such as <pad> and [MASK]: no secrets.
-_NUMBER = r"[-+]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
+_NUMBER = r"[-+$]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
 _WORDS_OF_VALUES = r"(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)"
 _ITEM = rf"(?:{_NUMBER}|{_WORDS_OF_VALUES}|<[^<>]*+>|\[[A-Z_]++\]|\*++|\$\{{\w++\}})"
 _PLAIN = lazy_regex(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
@@ -39,7 +39,7 @@ _RANDOM = lazy_regex(
 # A value that is a secret after every name that can be that of one.
 _ANY = "Aa1Bb2Cc3Dd4Ee5F"
 _NAME = r"([^\W\d][\w.-]{0,128}+)"
-_SIGN = r"(?::=|={1,3}>?|!={1,2}|->|[:：＝])"
+_SIGN = r"(?::=|={1,3}>?|!={1,2}|[:：＝])"
 _SPACE = r"(?:\s|\\[nrt]){0,64}+"
 _ASSIGNED = lazy_regex(rf"(?<![\w.])-{{0,2}}+{_NAME}(?:(?:\\*+[\"'`])?\]?|\[\d*\]){_SPACE}{_SIGN}{_SPACE}")
 _FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\*+[\"']?-)")
@@ -47,7 +47,7 @@ _FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\*+[\"']?-)")
 _QUOTED = lazy_regex(rf"(?<![\w.]){_NAME}(?:\s{{1,3}}+|\()(?=\\*+[\"'`])")
 _COMPARED = lazy_regex(rf"([\"'`])((?:(?!\1).){{1,256}}+)\1\s{{0,3}}[!=]={{1,2}}\s{{0,3}}{_NAME}")
 # Classes, brackets and prefixes before a quoted value, as SecretStr(', (' and b'.
-_WRAPPER = r"(?:[A-Za-z_][\w.:]{0,64}+\(|[\[({]){0,2}\s{0,3}(?:[bBrRuUfF]{1,2}|@)?(?=\\*+[\"'`])"
+_WRAPPER = r"(?:[A-Za-z_][\w.:]{0,64}+\(|[\[(]){0,2}\s{0,3}(?:[bBrRuUfF]{1,2}|@)?(?=\\*+[\"'`])"
 # In quotes that are escaped themselves, as in JSON in a text of JSON, the same escaped quotes end the value.
 _QUOTED_VALUE = "|".join(
     (
@@ -236,7 +236,7 @@ def _mask_after(names: regex.Pattern[str], text: str, strong: bool = False) -> s
         end = match.end()
         parts.append(text[begin:end])
         value = _VALUE.match(text, end) if _names_secret(match[1], strong) else None
-        is_list = value is not None and text[end : value.start("value")].startswith(("[", "(", "{"))
+        is_list = value is not None and text[end : value.start("value")].startswith(("[", "("))
         while value is not None and _is_value(value["value"]) and is_secret(match[1], value["value"]):
             parts += [text[end : value.start("value")], mask(value["value"])]
             end = value.end("value")
