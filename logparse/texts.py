@@ -67,3 +67,15 @@ def _of_frame(frame: pl.DataFrame, change: Callable[[str], str]) -> pl.DataFrame
         if new:
             columns.append(pl.col(name).replace(new))
     return frame.with_columns(columns) if columns else frame
+
+
+def texts_of(whole: Any) -> list[str]:
+    """Every text in ``whole``, as ``map_texts`` finds them."""
+    texts: list[str] = []
+
+    def keep(text: str) -> str:
+        texts.append(text)
+        return text
+
+    map_texts(whole, keep)
+    return texts

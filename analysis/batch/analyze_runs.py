@@ -40,7 +40,7 @@ def analyze_all_parts(
     all_done = map_runs(partial(analyze_parts, how=how, mixed_too=split), runs, engine, watches, cores)
     for (name, _), done in zip(runs, all_done, strict=True):
         if isinstance(done, LogparseError):
-            done.run = name
+            done.run = name if how.pseudonyms is None else how.pseudonyms.of("run", name)
             yield done
         else:
             yield from done

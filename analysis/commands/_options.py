@@ -238,6 +238,10 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", min=1, help="Number of parallel readers; default: one per core."),
 ]
+Anonymise = Annotated[
+    bool,
+    typer.Option("--anonymise", help="Show pseudonyms for hosts, users, paths, runs and jobs."),
+]
 Each = Annotated[
     bool,
     typer.Option("--each", help="Treat each LOG or folder entry as a run."),

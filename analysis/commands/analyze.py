@@ -23,6 +23,7 @@ from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
 from analysis.files.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
 from analysis.files.result_folder import ResultFolder
+from analysis.history.pseudonym_key import pseudonyms_of_answer
 from analysis.present.console import make_console
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
@@ -36,6 +37,7 @@ from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.stores import is_url, shown
 from logparse.language import current_language, tr, use_language
 from logparse.masking import mask_text
+from logparse.pseudonyms import Pseudonyms, change_of
 
 Runs = Sequence[tuple[str, Sequence[str]]]
 Outcome = tuple[list[Run], list[LogparseError]]
@@ -69,6 +71,7 @@ def analyze(
     each: options.Each = False,
     split: options.Split = False,
     no_draft: options.NoDraft = False,
+    anonymise: options.Anonymise = False,
     where: options.Where = None,
     sort: options.Sort = None,
     shard: ShardOption = None,
@@ -87,6 +90,8 @@ def analyze(
         use_language("en")
     _check_output(as_json, as_markdown, quiet, verbose)
     check_cluster_options(each, engine, shard, ("--where", bool(where)), ("--sort", sort is not None))
+    if anonymise:
+        how = replace(how, pseudonyms=_pseudonyms(shard))
     asked = RunSelection.of(where or (), sort)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
     if how.baseline is not None:
@@ -95,7 +100,7 @@ def analyze(
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs = named_runs(logs, each)
     work = partial(_analyze, how=how, engine=engine, quiet=quiet, split=split, each=each)
-    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
+    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(logs, how.pseudonyms), price, asked.order)
     if shard is None:
         inputs = input_files((*logs, baseline_file))
         results, failed = _into_folder(out, runs, work, drawing, force, each, inputs)
@@ -219,9 +224,20 @@ PLACED = ("-o", "--out", "--engine", "--shard")
 ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", "--no-color")
 
 
-def command_as_given() -> str:
-    """The command line in use, without secrets; URLs lose the parts that may hold one."""
-    return mask_text(shlex.join(["logparse", *_kept(sys.argv[1:])]))
+def command_as_given(logs: Sequence[str], pseudonyms: Pseudonyms | None) -> str:
+    """The command line in use, without secrets; URLs lose the parts that may hold one. With ``pseudonyms`` of paths."""
+    words = _kept(sys.argv[1:])
+    shown_words = words if pseudonyms is None else map(change_of({}, logs, "", pseudonyms), words)
+    return mask_text(shlex.join(["logparse", *shown_words]))
+
+
+def _pseudonyms(shard: Shard | None) -> Pseudonyms:
+    """Those of the project's history, or new ones. Raises UsageError for a shard, as each would have others."""
+    if shard is not None:
+        problem = tr("--anonymise and --shard exclude each other")
+        raise UsageError(problem, remedy=tr("record the runs with --anonymise, or analyze them without --shard"))
+    place = find_project_settings().get("history")
+    return pseudonyms_of_answer(None if place is None else str(place))
 
 
 def _kept(words: Sequence[str]) -> Iterator[str]:

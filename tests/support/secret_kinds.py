@@ -82,6 +82,6 @@ HARMLESS = (
     *("python -u train.py", "docker run -u 1000:1000 x", "user@node17:~$ ls", "hook_forward=True", "webhook_retries=3"),
     *("APPLIED gradient clipping", "AP50: 0.61", "ACCURACY 0.93", "SKIPPED 3 steps", "sk-learn 1.5", "AIDA64 run"),
     *("cd /home/lab/Runs1/Baseline2/LLaMA2/AscendSpeedBuild/Training/Scripts/Pretrain/x", "expected=PASS -> PASS"),
-    *('"GcsAuth":{"AnonymousAccess":false}', "hub_token=<HUB_TOKEN>,", "cookies = 40 x $1 = $40."),
+    *('"GcsAuth":{"AnonymousAccess":false}', "hub_token=<HUB_TOKEN>,", "cookies = $40."),
     *("train_sk_small.yaml", "ms-swift 3.2.0", "npm_config_registry=default", "hf_home=/data/hf", "r8_block: 4"),
 )
