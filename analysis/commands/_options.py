@@ -268,7 +268,7 @@ Sort = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Fail on a truncated step line or an invalid value."),
+    typer.Option("--strict", help="Fail on a truncated or invalid step line."),
 ]
 Language = Annotated[
     str | None,
