@@ -23,7 +23,6 @@ from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
 from analysis.files.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
 from analysis.files.result_folder import ResultFolder
-from analysis.history.pseudonym_key import pseudonyms_of_answer
 from analysis.present.console import make_console
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
@@ -236,6 +235,8 @@ def _pseudonyms(shard: Shard | None) -> Pseudonyms:
     if shard is not None:
         problem = tr("--anonymise and --shard exclude each other")
         raise UsageError(problem, remedy=tr("record the runs with --anonymise, or analyze them without --shard"))
+    from analysis.history.pseudonym_key import pseudonyms_of_answer
+
     place = find_project_settings().get("history")
     return pseudonyms_of_answer(None if place is None else str(place))
 
