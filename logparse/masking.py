@@ -30,6 +30,7 @@ _DIGITS = lazy_regex(r"[0-9]{4,}+")
 _WORDS = lazy_regex(
     r"[\s\[\]'\",_.:/-]*+(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4})(?:[\s\[\]'\",_.:/-]++(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4}|$))*+"
 )
+LONGEST_WORDS = 512
 # What a key without an owner looks like: letters and digits, mixed, without a break.
 _RANDOM = lazy_regex(
     r"(?=[A-Za-z+=]*+[0-9])(?=[0-9+=]*+[A-Za-z])[A-Za-z0-9+=]{16,}+"
@@ -52,7 +53,7 @@ _WRAPPER = r"(?:[A-Za-z_][\w.:]{0,64}+\(|[\[(]){0,2}\s{0,3}(?:[bBrRuUfF]{1,2}|@)
 _QUOTED_VALUE = "|".join(
     (
         *(rf"(?P<escape>\\++){quote}(?P<value>(?:(?!(?<!\\)(?P=escape){quote}).)++)" for quote in "\"'"),
-        *(rf"{quote}(?P<value>(?:[^{quote}\\]|\\.)++)" for quote in "\"'`"),
+        *(rf"{quote}(?P<value>(?:[^{quote}\\]|\\.|{quote}{quote}(?=\w))++)" for quote in "\"'`"),
     )
 )
 # An unquoted value ends at a space, before the next name, and before what closes the text around it.
@@ -60,20 +61,21 @@ _CLOSING = r"(?:\\?[\"'`]|[)\]},;.:])"
 _NEXT = (
     rf"(?:[,;|&]\s{{0,3}}[\"']?-{{0,2}}[A-Za-z_][\w.-]{{0,64}}+[\"']?\s{{0,3}}[=:]|{_CLOSING}++(?:\s|[,;|&]|$)|\\[nrt])"
 )
-_PLAIN_VALUE = rf"\$\{{\w++\}}|(?:(?!{_NEXT})[^\s\"'`]|(?<=\w)['\"`](?=\w))++"
+_PLAIN_VALUE = rf"\$\{{\w++\}}|(?:[^\s\"'`,;|&)\]}}\\.:]++|(?!{_NEXT})[^\s\"'`]|(?<=\w)['\"`](?=\w))++"
 _VALUE = lazy_regex(rf"(?s){_WRAPPER}(?:{_QUOTED_VALUE})|(?P<value>{_PLAIN_VALUE})")
 # Another value of the list that began with one.
 _MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_QUOTED_VALUE})")
 _SCHEMES = frozenset(("bearer", "basic", "digest", "token"))
 _IN_URL = lazy_regex(
     r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
-    r"|(?<=://)()([^\s/@:'\"]{16,512}+@)"
+    r"|(?<=://)()((?:[^\s/@:'\"]{16,512}+|(?=\w*?(?:[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]+\d))\w{8,15})@)"
     r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
 )
 # What a text holds, in lower case, that the names of secrets and the passwords of URLs can be in.
 _OF_NAMES = (
     *("token", "key", "secret", "pass", "pwd", "pw=", "pw:", "pw ", "cred", "auth", "cookie", "jwt", "webhook", "@"),
     *(f"{name}{end}" for name in ("ak", "sk") for end in ("=", ":", "：", '"', "'", "\\", " =", " :")),
+    *("-ak", "-sk", "_ak", "_sk"),
 )
 # Before a secret with a prefix: no word, or an escaped break of a line, or a sign of a URL in its code.
 _BEFORE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
@@ -114,7 +116,9 @@ def shapes() -> tuple[Shape, ...]:
 @cache
 def marks() -> tuple[str, ...]:
     """What a text holds, in lower case, in which something may be masked; see ``finds`` too."""
-    marks = dict.fromkeys((*_OF_NAMES, *_names()["contains"], *(mark for shape in shapes() for mark in shape.marks)))
+    marks = dict.fromkeys(
+        (*_OF_NAMES, *_names()["contains"], *_names()["secret"], *(mark for shape in shapes() for mark in shape.marks))
+    )
     return tuple(mark for mark in marks if not any(other in mark and other != mark for other in marks))
 
 
@@ -187,12 +191,17 @@ def _is_owned(noun: str, front: Sequence[str], parents: Sequence[str], value: st
     if noun in ("token", "tokens"):
         return owned or (noun == "token" and _names()["of_text"].isdisjoint(front))
     if noun in ("key", "keys"):
-        return owned or (_RANDOM.search(value) is not None if not front else not _WORDS.fullmatch(value))
+        return owned or (_RANDOM.search(value) is not None if not front else not _is_words(value))
     if noun in _names()["pairs"]:
-        return not _WORDS.fullmatch(value)
+        return not _is_words(value)
     if noun in ("pass", "pwd", "pw"):
-        return (owned or not _WORDS.fullmatch(value)) and not value.startswith(("/", "~", "."))
+        return (owned or not _is_words(value)) and not value.startswith(("/", "~", "."))
     return False
+
+
+def _is_words(value: str) -> bool:
+    """Whether ``value`` is words and short numbers; a longer one is not looked at, as a line may hold thousands."""
+    return len(value) <= LONGEST_WORDS and _WORDS.fullmatch(value) is not None
 
 
 @cache
@@ -236,7 +245,9 @@ def _mask_after(names: regex.Pattern[str], text: str, strong: bool = False) -> s
         end = match.end()
         parts.append(text[begin:end])
         value = _VALUE.match(text, end) if _names_secret(match[1], strong) else None
-        is_list = value is not None and text[end : value.start("value")].startswith(("[", "("))
+        is_list = value is not None and (match[0] + text[end : value.start("value")]).rstrip("'\"`\\bBrRuUfF").endswith(
+            ("[", "(")
+        )
         while value is not None and _is_value(value["value"]) and is_secret(match[1], value["value"]):
             parts += [text[end : value.start("value")], mask(value["value"])]
             end = value.end("value")

@@ -28,7 +28,10 @@ def shown_run(run: Run, log: ParsedLog, how: RunOptions) -> Run:
     if how.pseudonyms is None:
         return run
     known = replace(run, log=anonymous_log(run.log, how.pseudonyms))
-    return map_texts(known, anonymiser(log, how.pseudonyms), OURS)
+    shown = map_texts(known, anonymiser(log, how.pseudonyms), OURS)
+    # A project may be called like the framework that it uses.
+    named = replace(shown.framework, name=run.framework.name, version=run.framework.version)
+    return replace(shown, framework=named)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def printed(context: str, line: str) -> str:
 def test_each_kind_is_masked_in_each_context(line):
     value = "Leak1Zq8kd0"
     for context in CONTEXTS:
-        text = printed(context, line.format(value, value))
+        text = printed(context, line.format(*3 * [value]))
         shown = mask_text(text)
         assert value not in shown, text
         assert "***" in shown, text
@@ -65,7 +65,7 @@ def ending_log(path: Path, line: str, code: str) -> Path:
 
 @pytest.mark.parametrize("line", [*PRINTED, *SHAPES])
 def test_no_kind_comes_through_a_failure(line, tmp_path):
-    planted = line.format("Leak1Zq8kd0", "Leak1Zq8kd0") if "{}" in line else line
+    planted = line.format(*3 * ["Leak1Zq8kd0"]) if "{}" in line else line
     for text, code in ((planted, "run(job)"), ("failed", planted)):
         ending = diagnose_run([str(ending_log(tmp_path / "run.log", text, code))])
         shown = json.dumps(plain(ending), ensure_ascii=False)

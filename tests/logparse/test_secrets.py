@@ -162,7 +162,7 @@ def log_with_secrets(path: Path, changed: str = "", ms: float = 1000.0) -> Path:
     secrets = {name: value.replace("SECRET", f"SECRET{changed}") for name, value in SECRETS.items()}
     steps = [megatron_line(step, ms=ms + step % 7) for step in range(1, 31)]
     # Every kind as a value of a setting, and in lines that are quoted.
-    secrets |= {f"kind_{n}": line.format(*2 * [f"SECRET{changed}{n}Zq8kd0"]) for n, line in enumerate(PRINTED)}
+    secrets |= {f"kind_{n}": line.format(*3 * [f"SECRET{changed}{n}Zq8kd0"]) for n, line in enumerate(PRINTED)}
     errors = [f"[rank0]: {text}" for text in TEXTS]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(

@@ -17,7 +17,21 @@ PRINTED = (
     *("auth=('bob', '{}')", '{{\\"password\\": \\"{}\\"}}', "os.environ['HF_TOKEN'] = '{}'", "password => '{}'"),
     *("if '{}' == password", 'login(password "{}")', "set_password('{}')", "<password>{}</password>"),
     *("password: {}, user: bob", "password={};user=bob", "password={}&user=bob", "login(user=bob, password={})"),
+    *("moxing: {{'ak': '{}', 'sk': '{}', 'securityToken': '{}'}}", "mox.file.set_auth(ak='{}', sk='{}')"),
+    *("oss2.Auth('{}', '{}')", "HTTPBasicAuth('bob', '{}')", "Namespace(lr=1, api_key='{}')", "password='it''s{}'"),
+    *("AccountName=x;AccountKey={};EndpointSuffix=core", "psycopg2.connect('user=bob password={} host=h')"),
+    *("Settings(password=SecretStr('{}'), user='b')", '<entry key="password">{}</entry>', "passcode={}"),
+    # Sentences and tables.
+    *("| hf_token | {} |", "│ api_key   │ {} │", "hf_token ........... {}", "WANDB_API_KEY is {}", "secretKey {}"),
+    *("invalid token {}", "Incorrect API key provided: {}", "Login failed with password {}", "Password for bob: {}"),
+    *("用户名 bob，密码 {}", "请使用口令“{}”登录", "token是{}", "machine h login bob password {}"),
     # Commands.
+    *("aws configure set aws_secret_access_key {}", "echo {} | docker login -u bob --password-stdin"),
+    *(
+        "train.py --oss-ak {} --oss-sk {}",
+        "git clone https://{}@github.com/x/y.git",
+        "pip --index-url https://u:{}@host/x",
+    ),
     *("docker login -u bob -p {} host", "docker login --password {} host", "PGPASSWORD={} psql -h db"),
     *("obsutil config -i=id -k={}", "obsutil config -k {}", "sshpass -p {} ssh host", "mysql -uroot -p{} db"),
     *("curl -u bob:{} https://host/x", "curl -H 'Authorization: Bearer {}' host", "redis-cli -a {} ping"),
