@@ -1,13 +1,14 @@
 """With --anonymise no output shows a host, a user, a path, a run's name or a job's number, and no number changes."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
-from analysis.history.pseudonym_key import KEY_FILE
+from analysis.history.pseudonym_key import KEY_FILE, pseudonyms_of_history
 from logparse.package_tables import read_table
 from logparse.pseudonyms import Pseudonyms, change_of, kind_of
 
@@ -141,3 +142,33 @@ def test_a_pseudonym_needs_the_key_and_stays():
     assert {text: change_of({}, (), "", one)(text) for text in kept} == {text: text for text in kept}
     path = "/opt/conda/lib/python3.10/site-packages/torch/nn/modules/linear.py"
     assert change_of({}, (), "", one)(path).endswith("/lib/python3.10/site-packages/torch/nn/modules/linear.py")
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"], ids=["folder", "store"])
+def test_those_who_record_first_at_once_have_one_key(scheme, tmp_path):
+    (tmp_path / "runs").mkdir()
+    place = f"{scheme}{tmp_path}/runs"
+    with ThreadPoolExecutor(8) as pool:
+        keys = {made.key for made in pool.map(lambda _: pseudonyms_of_history(place), range(16))}
+    assert len(keys) == 1
+    assert keys == {(tmp_path / "runs" / KEY_FILE).read_bytes()}
+    assert {path.name for path in (tmp_path / "runs").rglob("*") if path.is_file()} == {KEY_FILE}
+
+
+def test_an_answer_uses_the_key_of_the_history_of_the_project(tmp_path):
+    log = log_of_alicja(tmp_path)
+    (tmp_path / "logparse.toml").write_text('history = "runs"\n', encoding="utf-8")
+    command = ("analyze", log, "--anonymise", "--json")
+    without = [json.loads(run_logparse(*command, cwd=tmp_path).stdout)["runs"][0]["name"] for _ in range(2)]
+    assert without[0] != without[1]
+    recorded = run_logparse("record", log, "--release", "1", "--anonymise", cwd=tmp_path).stdout
+    same = [json.loads(run_logparse(*command, cwd=tmp_path).stdout)["runs"][0]["name"] for _ in range(2)]
+    assert same == [recorded.partition(":")[0]] * 2
+
+
+def test_a_shard_has_no_pseudonyms(tmp_path):
+    done = run_logparse(
+        "analyze", "--each", log_of_alicja(tmp_path), "--shard", "1/2", "-o", "x", "--anonymise", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "exclude each other" in done.stderr
