@@ -31,7 +31,9 @@ Change = Callable[[str], str]
 FORMAT = LogFormat
 _SPLIT = lazy_regex(r"[\s,;'\"\[\](){}=]++")
 # Places that are the same on every machine.
-_SYSTEM = lazy_regex(r"/(?:dev|proc|sys|usr|bin|lib|lib64|etc|tmp|var)(?:/|$)")
+_SYSTEM = lazy_regex(
+    r"/(?:(?:dev|proc|sys|bin|lib|lib64|etc|usr/(?!local/)\w+|usr/local/(?:Ascend|cuda[\w.-]*))(?:/|$)|(?:tmp|var|usr)/?$)"
+)
 # The part of a path from which on it is that of a public library.
 _LIBRARY = lazy_regex(r"/(?:(?:site|dist)-packages|lib/python\d[\d.]*)/")
 _ENDING = lazy_regex(r"(?:\.[A-Za-z]\w{0,7}){1,2}$")
@@ -57,18 +59,18 @@ class Pseudonyms:
         return f"{kind}-{hmac.new(self.key, text, hashlib.sha256).hexdigest()[:DIGITS]}"
 
     def path(self, path: str) -> str:
-        """``/path-3f9a2c71/file-8b21c0de.log`` of a file; the part in a public library stays."""
+        """``/path-3f9a2c71/file-8b21c0de.log`` of a file; what is the same on every machine stays."""
         if _PSEUDONYM.search(path) or _SYSTEM.match(path):
             return path
         if library := _LIBRARY.search(path):
             return f"/{self.of('path', path[: library.start()])}{path[library.start() :]}"
+        return self.own_path(path)
+
+    def own_path(self, path: str) -> str:
+        """The same of a path that is the user's own, wherever it is."""
         folder, sign, name = path.replace("\\", "/").rstrip("/").rpartition("/")
-        head = f"{self.of('path', folder)}/" if folder else ""
-        return (
-            f"{'/' if path.startswith(('/', '~', '.')) or ':' in folder else ''}{head}{self.file(name)}"
-            if sign
-            else self.file(name)
-        )
+        root = "/" if path.startswith(("/", "~", ".")) or ":" in folder else ""
+        return f"{root if sign else ''}{self.of('path', folder)}{'/' if folder else ''}{self.file(name)}"
 
     def file(self, name: str) -> str:
         """That of the name of a file, with its ending."""
@@ -97,7 +99,7 @@ def anonymiser(log: ParsedLog, pseudonyms: Pseudonyms) -> Change:
 def change_of(names: Mapping[str, str], files: Iterable[str], run: str, pseudonyms: Pseudonyms) -> Change:
     """What puts pseudonyms into a text: of ``names``, by their kinds, of ``files``, of the ``run``, and of places."""
     known = {name: pseudonyms.of(kind, name) for name, kind in names.items()}
-    known |= {name: pseudonyms.path(name) for file in files for name in (file, PurePosixPath(file).name)}
+    known |= {name: pseudonyms.own_path(name) for file in files for name in (file, PurePosixPath(file).name)}
     # What is an ordinary word is replaced where it is all of a text, or where its place shows what it is.
     inside = [name for name in known if len(name) > 3 and not (name.isalpha() and names.get(name) in (None, "run"))]
     every = "|".join(map(regex.escape, sorted(inside, key=len, reverse=True)))

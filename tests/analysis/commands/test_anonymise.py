@@ -67,13 +67,13 @@ def test_no_output_of_analyze_shows_a_name(tmp_path):
     both = ["--each", log, "alicja/acme-bad.log"]
     forms = ([], ["-v"], ["-q"], ["--json"], ["--markdown"], ["--lang", "zh"], ["-o", "out", "--chart-format", "json"])
     shown = {}
-    for logs in ([log], both):
+    for logs in ([log], both, [str(tmp_path / log)]):
         for form in forms:
-            form = [*form[:1], f"{form[1]}{len(logs)}", *form[2:]] if form[:1] == ["-o"] else form
+            form = [*form[:1], f"{form[1]}{len(shown)}", *form[2:]] if form[:1] == ["-o"] else form
             done = run_logparse("analyze", *logs, *form, "--anonymise", cwd=tmp_path)
-            assert done.returncode == (0 if logs == [log] else 3), done.stderr
+            assert done.returncode == (3 if logs == both else 0), done.stderr
             shown[" ".join((*logs, *form))] = done.stdout + done.stderr
-    files = [path for folder in ("out1", "out3") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    files = [path for folder in tmp_path.glob("out*") for path in folder.rglob("*") if path.is_file()]
     shown |= {str(path): shown_in(path, tmp_path) for path in files}
     assert {path.suffix for path in files} >= {".html", ".json", ".csv", ".parquet"}
     leaks = {place: name for place, text in shown.items() for name in PLANTED if name in text.lower()}
