@@ -5,8 +5,7 @@ No number changes: everything is computed before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
@@ -34,14 +33,10 @@ def shown_run(run: Run, log: ParsedLog, how: RunOptions) -> Run:
     return replace(shown, framework=named)
 
 
-@contextmanager
-def shown_errors(logs: Sequence[str], how: RunOptions) -> Iterator[None]:
-    """Let errors about ``logs`` that leave the block name them by pseudonyms, where ``how`` has them."""
-    try:
-        yield
-    except LogparseError as error:
-        if how.pseudonyms is not None:
-            change = change_of({}, logs, "", how.pseudonyms)
-            for name in ("problem", "where", "remedy", "detail", "ending"):
-                setattr(error, name, map_texts(getattr(error, name, None), change))
-        raise
+def shown_error(error: LogparseError, logs: Sequence[str], how: RunOptions) -> LogparseError:
+    """``error``, about ``logs``, with pseudonyms where ``how`` has them."""
+    if how.pseudonyms is not None:
+        change = change_of({}, logs, "", how.pseudonyms)
+        for name in ("problem", "where", "remedy", "detail", "ending"):
+            setattr(error, name, map_texts(getattr(error, name, None), change))
+    return error

@@ -13,7 +13,7 @@ from analysis.identify import LOGGED, Identification, describe_disagreements, id
 from analysis.metrics import BY_COLUMN
 from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
-from analysis.run.anonymous import shown_errors, shown_run
+from analysis.run.anonymous import shown_run
 from analysis.run.checks.expectations import measure_against
 from analysis.run.checks.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
 from analysis.run.clock.interruptions import describe_parts, describe_phases
@@ -53,9 +53,8 @@ WHY_NO_TIME = ("rate_lacks_sizes", "rate_of_resumed_run")
 
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
     """Read ``logs`` as one run and compute what it achieved. Raises as ``load`` and ``analyze_run``."""
-    with shown_errors(logs, how):
-        loaded = load(logs, how, name, watch)
-        return shown_run(analyze_run(loaded, how), loaded.log, how)
+    loaded = load(logs, how, name, watch)
+    return shown_run(analyze_run(loaded, how), loaded.log, how)
 
 
 def analyze_parts(
@@ -65,17 +64,16 @@ def analyze_parts(
 
     With ``mixed_too`` runs that write to one file at the same time are too.
     """
-    with shown_errors(logs, how):
-        loaded = load(logs, how, name, watch)
-        run = analyze_run(loaded, how)
-        mixed, in_turn = run.analysis.streams, trainings_in_turn(run.steps)
-        if mixed and mixed_too:
-            parts = split(loaded.log, mixed, how, in_turn=False)
-        elif in_turn and not mixed:
-            parts = split(loaded.log, in_turn, how, in_turn=True)
-        else:
-            return [shown_run(run, loaded.log, how)]
-        return [shown_run(analyze_run(part, how), part.log, how) for part in parts]
+    loaded = load(logs, how, name, watch)
+    run = analyze_run(loaded, how)
+    mixed, in_turn = run.analysis.streams, trainings_in_turn(run.steps)
+    if mixed and mixed_too:
+        parts = split(loaded.log, mixed, how, in_turn=False)
+    elif in_turn and not mixed:
+        parts = split(loaded.log, in_turn, how, in_turn=True)
+    else:
+        return [shown_run(run, loaded.log, how)]
+    return [shown_run(analyze_run(part, how), part.log, how) for part in parts]
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:
