@@ -38,7 +38,11 @@ _SYSTEM = lazy_regex(
 _LIBRARY = lazy_regex(r"/(?:(?:site|dist)-packages|lib/python\d[\d.]*)/")
 _ENDING = lazy_regex(r"(?:\.[A-Za-z]\w{0,7}){1,2}$")
 _URL = r"[a-z][a-z0-9+]{1,9}://[^\s'\"<>()\[\]{}|,;]+"
-_PATH = r"(?<![\w.:/~<-])(?:~|\.{1,2})?/[\w.@+%=~-]+(?:/[\w.@+%=~-]*)*|(?<!\w)[A-Za-z]:\\[^\s'\"<>|]+"
+_PART = r"/[\w.@+%=~-]+"
+# After "<" one part alone is a sign such as </s>.
+_PATH = (
+    rf"(?<![\w.:/~<-])(?:~|\.{{1,2}})?{_PART}(?:/[\w.@+%=~-]*)*|(?<=<)(?:{_PART}){{2,}}|(?<!\w)[A-Za-z]:\\[^\s'\"<>|]+"
+)
 _PLACE = lazy_regex(rf"(?P<url>{_URL})|(?P<path>{_PATH})")
 _LAST = lazy_regex(r"[\w.-]{3,}$")
 _PSEUDONYM = lazy_regex(r"(?:path|file|host|user|run|job)-[0-9a-f]{8}")

@@ -137,7 +137,7 @@ def test_a_pseudonym_needs_the_key_and_stays():
         "/dev/shm is full",
         "CANN 8.0.0.1",
         "step 3/500",
-        "on root",
+        "eos </s>",
     )
     assert {text: change_of({}, (), "", one)(text) for text in kept} == {text: text for text in kept}
     path = "/opt/conda/lib/python3.10/site-packages/torch/nn/modules/linear.py"
