@@ -223,7 +223,7 @@ PLACED = ("-o", "--out", "--engine", "--shard")
 ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", "--no-color")
 
 
-def command_as_given(logs: Sequence[str], pseudonyms: Pseudonyms | None) -> str:
+def command_as_given(logs: Sequence[str] = (), pseudonyms: Pseudonyms | None = None) -> str:
     """The command line in use, without secrets; URLs lose the parts that may hold one. With ``pseudonyms`` of paths."""
     words = _kept(sys.argv[1:])
     shown_words = words if pseudonyms is None else map(change_of({}, logs, "", pseudonyms), words)
