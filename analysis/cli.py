@@ -263,7 +263,9 @@ def _report_missing_pictures() -> None:
 def unforeseen(error: BaseException) -> int:
     """Print an error that nobody expected, and return its exit code. The tests raise it instead."""
     if os.environ.get(DEBUG):
-        _say("".join(traceback.format_exception(error)).rstrip())
+        from logparse.masking import mask_text
+
+        _say(mask_text("".join(traceback.format_exception(error)).rstrip()))
     return _reported(_defect(error))
 
 

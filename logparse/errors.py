@@ -1,4 +1,4 @@
-"""Every error a user can meet. Each says the problem, where it is, and what to try.
+"""Every error a user can meet. Each says the problem, where it is, and what to try, without secrets.
 
 LogparseError
 ├── UsageError          exit 2: flags that contradict each other, a name nobody knows
@@ -49,7 +49,10 @@ class LogparseError(Exception):
             lines.append(tr("  where: {place}", place=self.where))
         if self.remedy:
             lines.append(tr("  try:   {remedy}", remedy=self.remedy))
-        return visible("\n".join(lines))
+        # Most commands print no error, and help none.
+        from logparse.masking import mask_text
+
+        return visible(mask_text("\n".join(lines)))
 
 
 class UsageError(LogparseError):

@@ -1,73 +1,131 @@
 """Secrets in texts of a log: masked before a text is kept, so that no output can show one.
 
-A setting is masked by its name, any text by its shape. A mask shows whether two values differ: ``***`` and four
-hexadecimal digits of the value's SHA-256. What is masked stays as it is when it is masked again.
+A setting is masked by its name, any text by its shape and by the names in it. Both are data: ``secret_names.toml`` and
+``secret_shapes.toml``. A mask shows whether two values differ: ``***`` and four hexadecimal digits of the value's
+SHA-256. What is masked stays as it is when it is masked again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, cached_property
 from pathlib import Path
 
-import polars as pl
 import regex
 
 from logparse.lazy_regex import lazy_regex
-from logparse.package_tables import read_table
+from logparse.light_dataclass import dataclass
+from logparse.package_tables import fields_of, read_table
 
-_WORD = lazy_regex(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+")
-# Words that may be parts of a secret; shorter ones are parts of too many others.
-_PARTS = lazy_regex(r"\w{3,}+")
+_WORD = lazy_regex(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+|[\u4e00-\u9fff]+")
 MASKED = lazy_regex(r"\*\*\*[0-9a-f]{4}")
-# Numbers, booleans, None and lists of them, special tokens such as <pad> and [MASK], and masks: no secrets.
-_NUMBER = r"[-+]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
-_ITEM = rf"(?:{_NUMBER}|(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)|<[^<>]*+>|\[[A-Z_]++\])"
+# Numbers, booleans, None and lists of them, stars, variables, special tokens such as <pad> and [MASK]: no secrets.
+_NUMBER = r"[-+$]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
+_WORDS_OF_VALUES = r"(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)"
+_ITEM = rf"(?:{_NUMBER}|{_WORDS_OF_VALUES}|<[^<>]*+>|\[[A-Z_]++\]|\*++|\$\{{\w++\}})"
 _PLAIN = lazy_regex(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
 _DIGITS = lazy_regex(r"[0-9]{4,}+")
-_LOWER_PARTS = lazy_regex(r"[\s\[\]'\",a-z_.:/-]*+")
-
-
-_SHAPES = lazy_regex(
-    r"(?<![\w-])(?:"
-    r"(?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{8,}+"
-    r"|sk-(?=[\w-]{0,64}[A-Z0-9])[\w-]{8,}+"
-    r"|hf_(?=[a-z]{0,64}[A-Z0-9])[A-Za-z0-9]{8,}+"
-    r"|gh[pousr]_[A-Za-z0-9]{8,}+|github_pat_\w{8,}+|glpat-[\w-]{8,}+|xox[a-z]-[\w-]{8,}+|AIza[\w-]{16,}+"
-    r"|eyJ[\w-]{4,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
-    r")"
+# Words and short numbers, such as model.layers.0.weight: no key and no password is so.
+_WORDS = lazy_regex(
+    r"[\s\[\]'\",_.:/-]*+(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4})(?:[\s\[\]'\",_.:/-]++(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4}|$))*+"
 )
-# Between the words of a command, as a line or as a printed list.
-_BREAK = r"[\"']?,?\s{1,3}[\"']?"
-# What follows these words up to the end of the group.
-_AFTER = lazy_regex(
-    r"(?<![\w-])((?i:authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest))\s{1,3})([\w.~+/=-]++)"
-    r"|(?<![\w-])((?i:bearer)\s{1,3})(?=[a-z]{0,64}+[^a-z\s])([\w.~+/=-]{6,}+)"
-    r"|(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)([^-]++)"
-    r"|((?i:[?&](?:sig|signature|x-(?:amz|goog|oss)-(?:signature|credential|security-token))=))([^&\s\"']++)"
-    r"|(hooks\.slack\.com/services/)([\w/]++)"
-    # Passwords in flags of commands; -u of containers takes numbers.
-    rf"|(?<![\w-])(sshpass(?:{_BREAK}-[^p\s\"'][^\s\"']{{0,64}}+)*+{_BREAK}-p(?:{_BREAK}|[\"']?))([^\s\"',]++)"
-    rf"|(?<![\w-])((?:-[uU]|--(?:proxy-)?user)(?:=[\"']?|{_BREAK})(?!\d++:\d)[^\s:\"',/=]{{1,128}}+:)(?!//)([^\s\"',]++)"
-    rf"|(?<![\w-])((?:mysql|mariadb)\w{{0,16}}+(?>[^|;&\n]{{0,128}}?[\s\"']-p)[\"']?)(?=[^\s\"',-])([^\s\"',]++)"
+LONGEST_WORDS = 512
+# What a key without an owner looks like: letters and digits, mixed, without a break.
+_RANDOM = lazy_regex(
+    r"(?=[A-Za-z+=]*+[0-9])(?=[0-9+=]*+[A-Za-z])[A-Za-z0-9+=]{16,}+"
+    r"|(?=\w*?[0-9])(?=\w*?[A-Z])(?=\w*?[a-z])[A-Za-z0-9]{10,}+"
 )
+
+# A value that is a secret after every name that can be that of one.
+_ANY = "Aa1Bb2Cc3Dd4Ee5F"
+_NAME = r"([^\W\d][\w.-]{0,128}+)"
+_SIGN = r"(?::=|={1,3}>?|!={1,2}|[:：＝])"
+_SPACE = r"(?:\s|\\[nrt]){0,64}+"
+_ASSIGNED = lazy_regex(rf"(?<![\w.])-{{0,2}}+{_NAME}(?:(?:\\*+[\"'`])?\]?|\[\d*\]){_SPACE}{_SIGN}{_SPACE}")
+_FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\*+[\"']?-)")
+# A quoted value right after a name, as `password "x"` or `secret("x")`.
+_QUOTED = lazy_regex(rf"(?<![\w.]){_NAME}(?:\s{{1,3}}+|\()(?=\\*+[\"'`])")
+_COMPARED = lazy_regex(rf"([\"'`])((?:(?!\1).){{1,256}}+)\1\s{{0,3}}[!=]={{1,2}}\s{{0,3}}{_NAME}")
+# Classes, brackets and prefixes before a quoted value, as SecretStr(', (' and b'.
+_WRAPPER = r"(?:[A-Za-z_][\w.:]{0,64}+\(|[\[(]){0,2}\s{0,3}(?:[bBrRuUfF]{1,2}|@)?(?=\\*+[\"'`])"
+# In quotes that are escaped themselves, as in JSON in a text of JSON, the same escaped quotes end the value.
+_QUOTED_VALUE = "|".join(
+    (
+        *(rf"(?P<escape>\\++){quote}(?P<value>(?:(?!(?<!\\)(?P=escape){quote}).)++)" for quote in "\"'"),
+        *(rf"{quote}(?P<value>(?:[^{quote}\\]|\\.|{quote}{quote}(?=\w))++)" for quote in "\"'`"),
+    )
+)
+# An unquoted value ends at a space, before the next name, and before what closes the text around it.
+_CLOSING = r"(?:\\?[\"'`]|[)\]},;.:])"
+_NEXT = (
+    rf"(?:[,;|&]\s{{0,3}}[\"']?-{{0,2}}[A-Za-z_][\w.-]{{0,64}}+[\"']?\s{{0,3}}[=:]|{_CLOSING}++(?:\s|[,;|&]|$)|\\[nrt])"
+)
+_PLAIN_VALUE = rf"\$\{{\w++\}}|(?:[^\s\"'`,;|&)\]}}\\.:]++|(?!{_NEXT})[^\s\"'`]|(?<=\w)['\"`](?=\w))++"
+_VALUE = lazy_regex(rf"(?s){_WRAPPER}(?:{_QUOTED_VALUE})|(?P<value>{_PLAIN_VALUE})")
+# Another value of the list that began with one.
+_MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_QUOTED_VALUE})")
+_SCHEMES = frozenset(("bearer", "basic", "digest", "token"))
 _IN_URL = lazy_regex(
     r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
-    r"|(?<=://)()([^\s/@:'\"]{16,512}+@)"
+    r"|(?<=://)()((?:[^\s/@:'\"]{16,512}+|(?=\w*?(?:[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]+\d))\w{8,15})@)"
     r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
 )
-_NAME = r"([A-Za-z_][\w.-]{0,128}+)"
-_ASSIGNED = lazy_regex(rf"(?<![\w.])-{{0,2}}+{_NAME}\\?[\"']?\]?+\s{{0,3}}+[:=]\s{{0,3}}+")
-_FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\?[\"']?-)")
-_VALUE = lazy_regex(r"(?|\\?\"([^\"\\]++)|\\?'([^'\\]++)|([^\s\"',;&|)}\]\\]++))")
-# What a text holds, in lower case, that any of the patterns above can match; looked for in a column at once.
-_TRIGGERS = (
-    *("akia", "asia", "aroa", "aida", "sk-", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat"),
-    *("xox", "aiza", "eyj", "bearer", "private key", "sig=", "signature=", "slack.com", "@", "token", "key", "secret"),
-    *("pass", "pwd", "cred", "auth", "cookie", "mysql", "mariadb", "-u"),
+# What a text holds, in lower case, that the names of secrets and the passwords of URLs can be in.
+_OF_NAMES = (
+    *("token", "key", "secret", "pass", "pwd", "pw=", "pw:", "pw ", "cred", "auth", "cookie", "jwt", "webhook", "@"),
+    *(f"{name}{end}" for name in ("ak", "sk") for end in ("=", ":", "：", '"', "'", "\\", " =", " :")),
+    *("-ak", "-sk", "_ak", "_sk"),
 )
-_TRIGGER = f"(?i){'|'.join(regex.escape(trigger, special_only=True) for trigger in _TRIGGERS)}"
+# Before a secret with a prefix: no word, or an escaped break of a line, or a sign of a URL in its code.
+_BEFORE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One entry of ``secret_shapes.toml``, which explains its fields."""
+
+    what: str
+    pattern: str | tuple[str, ...]
+    source: str
+    sample: tuple[str, ...]
+    marks: tuple[str, ...] = ()
+    find: str = "(?!)"
+
+    @cached_property
+    def compiled(self) -> regex.Pattern[str]:
+        """The pattern, whose group ``secret``, or else all of it, is masked."""
+        pattern = "".join(self.pattern)
+        return regex.compile(pattern if "(?P<secret>" in pattern else f"{_BEFORE}(?:{pattern})")
+
+    def may_be_in(self, text: str, lowered: str) -> bool:
+        """Whether ``text``, ``lowered`` in lower case, may have such a secret."""
+        if self.marks:
+            return any(mark in lowered for mark in self.marks)
+        return regex.search(self.find, text) is not None
+
+
+@cache
+def shapes() -> tuple[Shape, ...]:
+    """The shapes of secrets, in the order in which they are masked."""
+    return tuple(
+        Shape(**fields_of(entry)) for entry in read_table(Path(__file__).parent / "secret_shapes.toml")["shape"]
+    )
+
+
+@cache
+def marks() -> tuple[str, ...]:
+    """What a text holds, in lower case, in which something may be masked; see ``finds`` too."""
+    marks = dict.fromkeys(
+        (*_OF_NAMES, *_names()["contains"], *_names()["secret"], *(mark for shape in shapes() for mark in shape.marks))
+    )
+    return tuple(mark for mark in marks if not any(other in mark and other != mark for other in marks))
+
+
+@cache
+def finds() -> regex.Pattern[str]:
+    """A pattern that finds the shapes without a fixed text."""
+    return regex.compile("|".join(shape.find for shape in shapes() if not shape.marks))
 
 
 def mask(value: str) -> str:
@@ -83,85 +141,67 @@ def mask_setting(name: str, value: str) -> str:
 def mask_text(text: str) -> str:
     """``text`` with each secret in it masked that its shape or the name in front of it shows."""
     lowered = text.lower()
-    if not any(trigger in lowered for trigger in _TRIGGERS):
+    if not any(mark in lowered for mark in marks()) and finds().search(text) is None:
         return text
-    text = _SHAPES.sub(lambda match: mask(match[0]), text)
+    for shape in shapes():
+        if shape.may_be_in(text, lowered):
+            text = shape.compiled.sub(_masked, text)
     text = _IN_URL.sub(_without_password, text)
-    text = _AFTER.sub(_after, text)
-    return _mask_after(_FLAG, _mask_after(_ASSIGNED, text))
-
-
-def secret_words(lines: pl.DataFrame) -> frozenset[str]:
-    """The words of the ``text`` of ``lines`` that are in no line once its secrets are masked."""
-    suspects = lines.filter(pl.col("text").str.contains(_TRIGGER))["text"].to_list()
-    masked = {text: mask_text(text) for text in suspects}
-    changed = {text: shown for text, shown in masked.items() if text != shown}
-    shown = {word for text in changed.values() for word in _PARTS.findall(MASKED.sub(" ", text))}
-    return frozenset(word for text in changed for word in _PARTS.findall(text)) - shown
-
-
-def hide(text: str, secrets: Collection[str]) -> str:
-    """``text`` with its secrets masked, and every word that is a part of one of ``secrets``."""
-
-    def shown(word: regex.Match[str]) -> str:
-        return mask(word[0]) if any(word[0] in secret for secret in secrets) else word[0]
-
-    text = mask_text(text)
-    return _PARTS.sub(shown, text) if secrets else text
-
-
-def mask_settings(settings: pl.DataFrame) -> pl.DataFrame:
-    """A frame of settings (``name``, ``value`` and others) without secrets."""
-    suspects = set(settings.filter(_suspect())["name", "value"].iter_rows())
-    masks = [(name, value, mask_setting(name, value)) for name, value in suspects]
-    changed = [row for row in masks if row[1] != row[2]]
-    if not changed:
-        return settings
-    schema = {"name": pl.String, "value": pl.String, "masked": pl.String}
-    masked = pl.DataFrame(changed, schema=schema, orient="row")
-    joined = settings.join(masked, on=["name", "value"], how="left", maintain_order="left")
-    return joined.with_columns(value=pl.coalesce("masked", "value")).select(settings.columns)
-
-
-def masked_settings(frames: Iterable[pl.DataFrame]) -> int:
-    """How many settings of ``frames`` hold a mask; one that is printed several times counts once."""
-    names = (frame.filter(pl.col("value").str.contains(MASKED.pattern))["name"] for frame in frames)
-    return len(set().union(*(series.to_list() for series in names)))
-
-
-def _suspect() -> pl.Expr:
-    return pl.col("name").str.contains(_TRIGGER) | pl.col("value").str.contains(_TRIGGER)
+    text = _mask_after(_FLAG, _mask_after(_ASSIGNED, _COMPARED.sub(_masked_comparison, text)))
+    return _mask_after(_QUOTED, text, strong=True)
 
 
 def is_secret(name: str, value: str) -> bool:
     """Whether the setting ``name`` holds a secret, by its name, and ``value`` can be one."""
     *parents, last = _words(name)
-    if last and last[-1] in _names()["about"]:
+    if last and _ends_with(last[-1], "about"):
         return False
-    if not _names()["password"].isdisjoint(last) and _DIGITS.fullmatch(value):
+    if _has(last, "password") and _DIGITS.fullmatch(value):
         return True
     if _PLAIN.fullmatch(value):
         return False
-    if not _names()["secret"].isdisjoint(last) or any(
-        len(parent) == 1 and parent[0] in _names()["secret"] for parent in parents
-    ):
+    if _is_strong(parents, last):
         return True
     while len(last) > 1 and last[-1] in _names()["of_value"]:
         last = last[:-1]
     *front, noun = last or ("",)
-    return _is_owned(noun, front, value)
+    return _is_owned(noun, front, [word for parent in parents for word in parent], value)
 
 
-def _is_owned(noun: str, front: list[str], value: str) -> bool:
-    """Whether a token, a key or the like is a secret, by the words in ``front`` and the ``value``."""
-    owned = not _names()["owners"].isdisjoint(front)
+def _is_strong(parents: Sequence[Sequence[str]], last: Sequence[str]) -> bool:
+    """Whether the words of a name, or one of its parts of one word, make a secret of any value."""
+    every = [*last, *(parent[0] for parent in parents if len(parent) == 1)]
+    return _has(every, "contains") or not _names()["secret"].isdisjoint(every)
+
+
+def _has(words: Sequence[str], table: str) -> bool:
+    """Whether a part of one of ``words`` is in ``table``."""
+    return any(part in word for word in words for part in _names()[table])
+
+
+def _ends_with(word: str, table: str) -> bool:
+    """Whether ``word`` is in ``table``; of Chinese, which has no spaces, its end."""
+    names = _names()[table]
+    return word in names or (not word.isascii() and word.endswith(tuple(names)))
+
+
+def _is_owned(noun: str, front: Sequence[str], parents: Sequence[str], value: str) -> bool:
+    """Whether a token, a key or the like is a secret, by the words in ``front``, those above, and the ``value``."""
+    owned = not _names()["owners"].isdisjoint((*front, *parents))
     if noun in ("token", "tokens"):
         return owned or (noun == "token" and _names()["of_text"].isdisjoint(front))
     if noun in ("key", "keys"):
-        return owned or not _LOWER_PARTS.fullmatch(value)
-    if noun in ("pass", "pwd"):
-        return (owned or not front) and not value.startswith(("/", "~", "."))
+        return owned or (_RANDOM.search(value) is not None if not front else not _is_words(value))
+    if noun in _names()["pairs"]:
+        return not _is_words(value)
+    if noun in ("pass", "pwd", "pw"):
+        return (owned or not _is_words(value)) and not value.startswith(("/", "~", "."))
     return False
+
+
+def _is_words(value: str) -> bool:
+    """Whether ``value`` is words and short numbers; a longer one is not looked at, as a line may hold thousands."""
+    return len(value) <= LONGEST_WORDS and _WORDS.fullmatch(value) is not None
 
 
 @cache
@@ -176,31 +216,52 @@ def _words(name: str) -> tuple[list[str], ...]:
     return tuple([word.lower() for word in _WORD.findall(part)] for part in name[-512:].split("."))
 
 
+def _masked(match: regex.Match[str]) -> str:
+    """The text of ``match`` with its group ``secret`` masked, or all of it where it has none."""
+    parts, begin = [], match.start()
+    for start, end in match.spans("secret") if "secret" in match.re.groupindex else [match.span()]:
+        secret = match.string[start:end]
+        parts += [match.string[begin:start], secret if MASKED.match(secret) else mask(secret)]
+        begin = end
+    return "".join((*parts, match.string[begin : match.end()]))
+
+
 def _without_password(match: regex.Match[str]) -> str:
     user, password = next((match[i], match[i + 1]) for i in (1, 3, 5) if match[i + 1] is not None)
     secret = password[:-1]
     return match[0] if MASKED.fullmatch(secret) else f"{user}{mask(secret)}@"
 
 
-def _after(match: regex.Match[str]) -> str:
-    front, secret = next((match[i], match[i + 1]) for i in range(1, 17, 2) if match[i] is not None)
-    return match[0] if MASKED.match(secret) else f"{front}{mask(secret)}"
+def _masked_comparison(match: regex.Match[str]) -> str:
+    """A comparison of a text with something whose name is that of a secret, without the text."""
+    is_shown = MASKED.match(match[2]) or not is_secret(match[3], match[2])
+    return match[0] if is_shown else match[0].replace(match[2], mask(match[2]), 1)
 
 
-def _mask_after(names: regex.Pattern[str], text: str) -> str:
-    """``text`` with the value masked after each of the ``names`` of a secret."""
+def _mask_after(names: regex.Pattern[str], text: str, strong: bool = False) -> str:
+    """``text`` with the value masked after each of the ``names`` of a secret; ``strong`` ones alone, if that is set."""
     parts, begin = [], 0
     while match := names.search(text, begin):
-        value = _VALUE.match(text, match.end()) if is_secret(match[1], "Any1") else None
-        if value and _is_value(value[1]) and is_secret(match[1], value[1]):
-            parts += [text[begin : value.start(1)], mask(value[1])]
-            begin = value.end(1)
-        else:
-            parts.append(text[begin : match.end()])
-            begin = match.end()
+        end = match.end()
+        parts.append(text[begin:end])
+        value = _VALUE.match(text, end) if _names_secret(match[1], strong) else None
+        is_list = value is not None and (match[0] + text[end : value.start("value")]).rstrip("'\"`\\bBrRuUfF").endswith(
+            ("[", "(")
+        )
+        while value is not None and _is_value(value["value"]) and is_secret(match[1], value["value"]):
+            parts += [text[end : value.start("value")], mask(value["value"])]
+            end = value.end("value")
+            value = _MORE.match(text, end) if is_list else None
+        begin = end
     return "".join((*parts, text[begin:]))
+
+
+def _names_secret(name: str, strong: bool) -> bool:
+    """Whether ``name`` is that of a secret; with ``strong`` without a look at the value."""
+    *parents, last = _words(name)
+    return is_secret(name, _ANY) and (not strong or _is_strong(parents, last))
 
 
 def _is_value(text: str) -> bool:
     """Whether a text after a name is a value that is not masked yet, and not what kind of secret follows."""
-    return not MASKED.match(text) and text.lower() not in ("bearer", "basic", "digest", "token")
+    return not MASKED.match(text) and text.lower() not in _SCHEMES and any(map(str.isalnum, text))

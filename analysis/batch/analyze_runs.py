@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from analysis.batch.engine import map_runs
+from analysis.run.anonymous import shown_error
 from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
@@ -25,7 +26,9 @@ def analyze_all(
     Raises as ``map_runs`` and ``analyze_run``.
     """
     how, cores = _on_cores(how, engine)
-    return map_runs(partial(analyze_logs, how=how), runs, engine, watches, cores)
+    done = map_runs(partial(analyze_logs, how=how), runs, engine, watches, cores)
+    for (_, logs), one in zip(runs, done, strict=True):
+        yield shown_error(one, logs, how) if isinstance(one, LogparseError) else one
 
 
 def analyze_all_parts(
@@ -38,9 +41,10 @@ def analyze_all_parts(
     """As ``analyze_all``, but several runs for a log that holds several, see ``analyze_parts``."""
     how, cores = _on_cores(how, engine)
     all_done = map_runs(partial(analyze_parts, how=how, mixed_too=split), runs, engine, watches, cores)
-    for (name, _), done in zip(runs, all_done, strict=True):
+    for (name, logs), done in zip(runs, all_done, strict=True):
         if isinstance(done, LogparseError):
-            done.run = name
+            shown_error(done, logs, how)
+            done.run = name if how.pseudonyms is None else how.pseudonyms.of("run", name)
             yield done
         else:
             yield from done

@@ -313,10 +313,12 @@ def _fields_of(template: str) -> Mapping[str, str]:
 
 def show_refusal(error: Any) -> None:
     """Print on stderr why a command line cannot be used, and how to give a quantity that has no flag."""
+    from logparse.masking import mask_text
+
     stream = io.StringIO()
     with contextlib.redirect_stderr(stream):
         error.show()
-    message = stream.getvalue()
+    message = mask_text(stream.getvalue())
     sys.stderr.write("".join(f"{translate_refusal(line)}\n" for line in message.splitlines()))
     option = str(getattr(error, "option_name", None) or "")
     if hint := _form_of(option, getattr(error, "ctx", None)) or _meant(option, message):

@@ -59,7 +59,7 @@ _NAMES = {
     "backtest,webhook,webhook_as",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
     OUTPUT: "out,as_json,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,force,lang,where,"
-    "sort,help",
+    "sort,anonymise,help",
 }
 GROUP_OF: Mapping[str, str] = {name: group for group, names in _NAMES.items() for name in names.split(",")}
 # Only --help-all lists these, and the shape flags.

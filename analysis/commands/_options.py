@@ -238,6 +238,10 @@ Jobs = Annotated[
     int | None,
     typer.Option("--jobs", metavar="N", min=1, help="Number of parallel readers; default: one per core."),
 ]
+Anonymise = Annotated[
+    bool,
+    typer.Option("--anonymise", help="Show pseudonyms for hosts, users, paths, runs and jobs."),
+]
 Each = Annotated[
     bool,
     typer.Option("--each", help="Treat each LOG or folder entry as a run."),
@@ -264,7 +268,7 @@ Sort = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Fail on a truncated step line or an invalid value."),
+    typer.Option("--strict", help="Fail on a truncated or invalid step line."),
 ]
 Language = Annotated[
     str | None,

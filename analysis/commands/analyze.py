@@ -35,6 +35,8 @@ from logparse.findings import info
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.stores import is_url, shown
 from logparse.language import current_language, tr, use_language
+from logparse.masking import mask_text
+from logparse.pseudonyms import Pseudonyms, change_of
 
 Runs = Sequence[tuple[str, Sequence[str]]]
 Outcome = tuple[list[Run], list[LogparseError]]
@@ -68,6 +70,7 @@ def analyze(
     each: options.Each = False,
     split: options.Split = False,
     no_draft: options.NoDraft = False,
+    anonymise: options.Anonymise = False,
     where: options.Where = None,
     sort: options.Sort = None,
     shard: ShardOption = None,
@@ -86,6 +89,8 @@ def analyze(
         use_language("en")
     _check_output(as_json, as_markdown, quiet, verbose)
     check_cluster_options(each, engine, shard, ("--where", bool(where)), ("--sort", sort is not None))
+    if anonymise:
+        how = replace(how, pseudonyms=_pseudonyms(shard))
     asked = RunSelection.of(where or (), sort)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
     if how.baseline is not None:
@@ -94,7 +99,7 @@ def analyze(
     formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
     runs = named_runs(logs, each)
     work = partial(_analyze, how=how, engine=engine, quiet=quiet, split=split, each=each)
-    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(), price, asked.order)
+    drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(logs, how.pseudonyms), price, asked.order)
     if shard is None:
         inputs = input_files((*logs, baseline_file))
         results, failed = _into_folder(out, runs, work, drawing, force, each, inputs)
@@ -218,9 +223,22 @@ PLACED = ("-o", "--out", "--engine", "--shard")
 ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", "--no-color")
 
 
-def command_as_given() -> str:
-    """The command line in use; URLs lose the parts that may hold a secret."""
-    return shlex.join(["logparse", *_kept(sys.argv[1:])])
+def command_as_given(logs: Sequence[str] = (), pseudonyms: Pseudonyms | None = None) -> str:
+    """The command line in use, without secrets; URLs lose the parts that may hold one. With ``pseudonyms`` of paths."""
+    words = _kept(sys.argv[1:])
+    shown_words = words if pseudonyms is None else map(change_of({}, logs, "", pseudonyms), words)
+    return mask_text(shlex.join(["logparse", *shown_words]))
+
+
+def _pseudonyms(shard: Shard | None) -> Pseudonyms:
+    """Those of the project's history, or new ones. Raises UsageError for a shard, as each would have others."""
+    if shard is not None:
+        problem = tr("--anonymise and --shard exclude each other")
+        raise UsageError(problem, remedy=tr("record the runs with --anonymise, or analyze them without --shard"))
+    from analysis.history.pseudonym_key import pseudonyms_of_answer
+
+    place = find_project_settings().get("history")
+    return pseudonyms_of_answer(None if place is None else str(place))
 
 
 def _kept(words: Sequence[str]) -> Iterator[str]:

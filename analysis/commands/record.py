@@ -13,6 +13,7 @@ from analysis.commands._forms import print_json
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.open_history import open_history
+from analysis.history.pseudonym_key import pseudonyms_of_history
 from analysis.history.record_run import Marks, parse_pairs
 from analysis.history.release_names import check_release
 from analysis.history.run_records import RUN_COLUMNS
@@ -21,6 +22,7 @@ from analysis.project.project_file import history_place
 from analysis.run.options import RunOptions
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import visible
+from logparse.light_dataclass import replace
 
 Release = Annotated[
     str,
@@ -51,6 +53,7 @@ def record(
     label: Labels = None,
     version_of: Versions = None,
     each: options.Each = False,
+    anonymise: options.Anonymise = False,
     shard: ShardOption = None,
     engine: Engine = "local",
     as_json: options.Json = False,
@@ -60,6 +63,8 @@ def record(
 
     The history is a folder; many jobs can record at the same time. The log itself is not stored.
 
+    With --anonymise the key of the pseudonyms is kept in the history: the same host has the same one in every run.
+
     Exit code: 0 done, 2 wrong usage or unreadable input, 3 no step line found.
     """
     check_cluster_options(each, engine, shard)
@@ -67,7 +72,10 @@ def record(
     check_release(release)
     marks = Marks(release, parse_pairs(label or [], "--label", TAKEN), parse_pairs(version_of or [], "--version-of"))
     report = teller()
-    store = open_history(history_place(history), report, must_exist=False)
+    place = history_place(history)
+    store = open_history(place, report, must_exist=False)
+    if anonymise and place:
+        how = replace(how, pseudonyms=pseudonyms_of_history(place))
     runs = named_runs(logs, each)
     done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, report, engine, each)
     if as_json:

@@ -9,6 +9,8 @@ from pathlib import PurePath
 from typing import Any
 
 from logparse.failures.ending import LINES_OF_ENDING, Ending, ending_of_document
+from logparse.masking import mask_text
+from logparse.texts import map_texts
 
 # The columns that ``read_ending`` reads.
 KEPT_ENDING = ("ending", "ending_state", "crashed_at")
@@ -33,4 +35,5 @@ def read_ending(run: Mapping[str, Any]) -> Ending:
     """How a row of history ended; of one that an earlier version recorded only whether it crashed is known."""
     if run["ending"] is None:
         return Ending(run["ending_state"] or "unknown", step=run["crashed_at"])
-    return ending_of_document(json.loads(run["ending"]))
+    # What an earlier version did not mask is masked as it is read.
+    return map_texts(ending_of_document(json.loads(run["ending"])), mask_text)

@@ -27,7 +27,7 @@ from logparse.context.run_context import RunContext
 from logparse.failures.ending import Ending
 from logparse.findings import Origin
 from logparse.light_dataclass import asdict, dataclass, field, replace
-from logparse.masking import mask_settings
+from logparse.masked_frames import mask_settings
 from logparse.schema import FLOAT, INT, QUANTITIES, TEXT, TIME, Column, conform, is_dated
 
 # History of the store's format. A version is raised where a column changes its name or meaning, not where one is added.

@@ -45,6 +45,10 @@ class Storage(Protocol):
         """Keep ``data`` under ``key``, whole or not at all."""
         ...
 
+    def put_first(self, key: str, data: bytes) -> bytes:
+        """What is under ``key``: what was put there first, or else ``data`` from now on."""
+        ...
+
     def remove(self, key: str) -> None:
         """Remove a file; one that is gone already is no error."""
         ...
@@ -89,6 +93,11 @@ class Bucket:
     def put(self, key: str, data: bytes) -> None:
         """Seen whole or not at all."""
         self.store.put(key, data)
+
+    def put_first(self, key: str, data: bytes) -> bytes:
+        """Of two who put at once the store refuses one."""
+        self.store.put_first(key, data)
+        return self.store.read(key)
 
     def remove(self, key: str) -> None:
         """One that is gone is no error."""

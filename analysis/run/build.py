@@ -13,6 +13,7 @@ from analysis.identify import LOGGED, Identification, describe_disagreements, id
 from analysis.metrics import BY_COLUMN
 from analysis.model.shape import ROLLOUTS
 from analysis.run.analyze_steps import analyze_steps
+from analysis.run.anonymous import shown_run
 from analysis.run.checks.expectations import measure_against
 from analysis.run.checks.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
 from analysis.run.clock.interruptions import describe_parts, describe_phases
@@ -52,7 +53,8 @@ WHY_NO_TIME = ("rate_lacks_sizes", "rate_of_resumed_run")
 
 def analyze_logs(logs: Sequence[str], how: RunOptions, name: str | None = None, watch: Watch | None = None) -> Run:
     """Read ``logs`` as one run and compute what it achieved. Raises as ``load`` and ``analyze_run``."""
-    return analyze_run(load(logs, how, name, watch), how)
+    loaded = load(logs, how, name, watch)
+    return shown_run(analyze_run(loaded, how), loaded.log, how)
 
 
 def analyze_parts(
@@ -70,8 +72,8 @@ def analyze_parts(
     elif in_turn and not mixed:
         parts = split(loaded.log, in_turn, how, in_turn=True)
     else:
-        return [run]
-    return [analyze_run(part, how) for part in parts]
+        return [shown_run(run, loaded.log, how)]
+    return [shown_run(analyze_run(part, how), part.log, how) for part in parts]
 
 
 def analyze_run(run: Loaded, how: RunOptions) -> Run:

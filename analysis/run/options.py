@@ -10,6 +10,7 @@ from analysis.run.rows.warm_up import FROM_THE_DATA, WarmUpRule
 from logparse.context.run_context import Given, RunContext
 from logparse.findings import Note, Origin, warning
 from logparse.light_dataclass import dataclass, field, replace
+from logparse.pseudonyms import Pseudonyms
 
 
 def _not_listed(note: Note, device: str) -> Note:
@@ -25,7 +26,7 @@ class RunOptions:
     to its end, ``jobs`` blocks at once (None: one for each core).
     ``warm_up`` says which rows are left out; ``utilisation`` is the planned one, from 0 to 1; ``baseline`` names one of
     the ``published`` rows. ``peak_tflops`` is TFLOP/s of one device, ``peak_origin`` the flag or file it is from.
-    ``requirements`` are what the run must reach.
+    ``requirements`` are what the run must reach. ``pseudonyms`` take the place of hosts, users, paths and names.
     """
 
     given: Given = field(default_factory=Given)
@@ -45,6 +46,7 @@ class RunOptions:
     baseline: str | None = None
     utilisation: float | None = None
     requirements: tuple[Requirement, ...] = ()
+    pseudonyms: Pseudonyms | None = None
 
     def peak(self, context: RunContext, assumes_type: bool = True) -> tuple[DevicePeak | None, tuple[Note, ...]]:
         """The peak to divide by, and the notes on it: of the device that the log names, unless one is given.

@@ -7,6 +7,7 @@ looked like a step line. What the numbers mean is decided in ``dialects`` and ``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 
 import polars as pl
 
@@ -34,9 +35,11 @@ from logparse.inputs.discovery import find_sources
 from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.language import tr
-from logparse.light_dataclass import asdict, dataclass, field
-from logparse.masking import masked_settings
+from logparse.light_dataclass import asdict, dataclass, field, replace
+from logparse.masked_frames import masked_settings
+from logparse.masking import mask_text
 from logparse.schema import TIME
+from logparse.texts import map_texts
 
 # The share of step lines that end early up to which ranks that print at once may have torn them.
 MOST_BROKEN = 0.05
@@ -157,24 +160,32 @@ def read_run(
         notes.append(info("secrets_masked", n=masked))
     versions = first_matches(contents.sentences, (*SPELLINGS, *DEVICE_SPELLINGS))
     device = versions.pop("device", None)
-    return ParsedLog(
-        name,
-        tuple(s.name for s in sources),
-        fmt,
-        steps,
-        settings[1],
-        coverage,
-        stepped.labels,
-        starts[fmt.name],
-        {kind: _of_run(frame, name, clock) for kind, frame in records.items()},
-        tuple(notes),
-        versions,
-        completions,
-        tuple(other_settings),
-        device,
-        ending,
-        tuple(contents.hits),
+    return _without_secrets(
+        ParsedLog(
+            name,
+            tuple(s.name for s in sources),
+            fmt,
+            steps,
+            settings[1],
+            coverage,
+            stepped.labels,
+            starts[fmt.name],
+            {kind: _of_run(frame, name, clock) for kind, frame in records.items()},
+            tuple(notes),
+            versions,
+            completions,
+            tuple(other_settings),
+            device,
+            ending,
+            tuple(contents.hits),
+        )
     )
+
+
+def _without_secrets(log: ParsedLog) -> ParsedLog:
+    """``log`` with the secrets in its texts masked. Hits are masked as they are read, and settings by their names."""
+    masked = map_texts(replace(log, hits=()), cache(mask_text), (LogFormat,))
+    return replace(masked, hits=map_texts(log.hits, mask_text) if masked.sources != log.sources else log.hits)
 
 
 def _empty(sources: Sequence[Source]) -> NoStepLineError:
@@ -205,7 +216,8 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     except (NoStepLineError, InputError):
         steps = pl.DataFrame()
     steps = _in_order(steps, sources) if len(steps) else steps
-    return ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times, from_zero)
+    ending = ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times, from_zero)
+    return map_texts(ending, mask_text)
 
 
 def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:

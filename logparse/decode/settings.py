@@ -25,7 +25,7 @@ from logparse.formats._base import Block, LogFormat, SettingSentence
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.unwrap import LONGEST_LABEL, shape_of
 from logparse.lazy_regex import lazy_regex
-from logparse.masking import mask_settings
+from logparse.masked_frames import mask_settings
 from logparse.schema import SETTING_COLUMNS
 
 SCHEMA = {c.name: c.dtype for c in SETTING_COLUMNS}

@@ -20,7 +20,7 @@ from logparse.draft.words_and_units import columns_of
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
-from logparse.masking import hide, secret_words
+from logparse.masked_frames import hide, secret_words
 
 Reason = Literal["no_head", "no_marker", "no_pair", "lacks", "malformed"]
 # Lines that are shown of each kind, and labels that are near.

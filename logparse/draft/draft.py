@@ -30,7 +30,8 @@ from logparse.inputs.blocks import BLOCK_BYTES, read_blocks
 from logparse.inputs.sources import Source
 from logparse.language import some, tr
 from logparse.light_dataclass import dataclass, field, replace
-from logparse.masking import MASKED, hide, secret_words
+from logparse.masked_frames import hide, secret_words
+from logparse.masking import MASKED
 from logparse.schema import DECODED_COLUMNS
 
 # Lines of a log that are looked at, and of those that repeat.

@@ -9,7 +9,7 @@ import regex
 from logparse.draft.families import Occurrence
 from logparse.formats._base import NUMBER
 from logparse.lazy_regex import lazy_regex
-from logparse.masking import hide
+from logparse.masked_frames import hide
 
 LONGEST_MARKER = 30
 _BAR_DRAWING = lazy_regex(r"\[[=>.#-]{3,}\]|%\|[^|]*\||[━╸╺█▏▎▍▌▋▊▉]+")

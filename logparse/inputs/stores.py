@@ -6,6 +6,7 @@ Credentials, endpoint and proxies come from the environment, as obstore reads it
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -96,6 +97,16 @@ class Store:
         import obstore
 
         self.attempt(lambda: obstore.put(self.store, key, data), "write", key)
+
+    def put_first(self, key: str, data: bytes) -> None:
+        """Put ``data`` where nothing is under ``key``."""
+        import obstore
+
+        def put() -> None:
+            with suppress(obstore.exceptions.AlreadyExistsError):
+                obstore.put(self.store, key, data, mode="create")
+
+        self.attempt(put, "write", key)
 
     def remove(self, key: str) -> None:
         """S3 itself says nothing of a key that is not there; where another store does, that is no error."""

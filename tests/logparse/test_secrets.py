@@ -7,10 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
+from secret_kinds import PRINTED
 
 from analysis.history.run_records import mask_secrets
 from logparse.decode.read_run import read_run
-from logparse.masking import mask, mask_setting, mask_settings, mask_text, masked_settings
+from logparse.masked_frames import mask_settings, masked_settings
+from logparse.masking import mask, mask_setting, mask_text
 
 SECRETS = {
     "hf_token": "hf_SECRETabcdefghijkl",
@@ -159,6 +161,8 @@ def test_settings_that_are_masked_are_counted_by_name():
 def log_with_secrets(path: Path, changed: str = "", ms: float = 1000.0) -> Path:
     secrets = {name: value.replace("SECRET", f"SECRET{changed}") for name, value in SECRETS.items()}
     steps = [megatron_line(step, ms=ms + step % 7) for step in range(1, 31)]
+    # Every kind as a value of a setting, and in lines that are quoted.
+    secrets |= {f"kind_{n}": line.format(*3 * [f"SECRET{changed}{n}Zq8kd0"]) for n, line in enumerate(PRINTED)}
     errors = [f"[rank0]: {text}" for text in TEXTS]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -169,7 +173,7 @@ def log_with_secrets(path: Path, changed: str = "", ms: float = 1000.0) -> Path:
 
 def test_note_counts_them(tmp_path):
     log = read_run([str(log_with_secrets(tmp_path / "run.log"))])
-    assert {note.code: note.fields for note in log.notes}["secrets_masked"] == {"n": len(SECRETS)}
+    assert {note.code: note.fields for note in log.notes}["secrets_masked"] == {"n": len(SECRETS) + len(PRINTED)}
 
 
 def searched(path: Path) -> str:
@@ -184,11 +188,14 @@ def test_no_output_shows_a_secret(tmp_path):
     for run in range(3):
         log_with_secrets(tmp_path / "old" / f"run{run}.log", ms=1000.0 + run)
         log_with_secrets(tmp_path / "new" / f"run{run}.log", "B", ms=1400.0 + run)
+    log_with_secrets(tmp_path / "named" / "hf_token=SECRETname1.log")
     one = "old/run0.log"
     sides = ["old/run0.log", "new/run0.log"]
     commands = [
         *(["analyze", one, *more] for more in (["-v"], ["--json"], ["--markdown"])),
-        ["analyze", one, "-o", "out/one", "--chart-format", "json"],
+        ["analyze", one, "-o", "out/one", "--chart-format", "json", "--require", "steady_step_time_ms<=1"],
+        ["analyze", "--each", "named", "-o", "out/named", "--chart-format", "json"],
+        *(["diagnose", one, *more] for more in ([], ["--json"], ["-q"])),
         *(["record", f"old/run{run}.log", "--history", "runs", "--release", "1"] for run in range(3)),
         *(["record", f"new/run{run}.log", "--history", "runs", "--release", "2"] for run in range(3)),
         *(["compare", *sides, *more] for more in (["-v", "-o", "out/compare"], ["--json"], ["--markdown"])),
@@ -210,7 +217,7 @@ def test_no_output_shows_a_secret(tmp_path):
         shown[f"history show {run}"] = run_logparse("history", "show", run, "--history", "runs", cwd=tmp_path).stdout
     files = [path for folder in ("out", "runs") for path in (tmp_path / folder).rglob("*") if path.is_file()]
     assert {path.suffix for path in files} >= {".html", ".json", ".md", ".xml", ".parquet"}
-    shown |= {str(path): searched(path) for path in files}
+    shown |= {str(path): f"{path.relative_to(tmp_path)} {searched(path)}" for path in files}
     # The name of a setting holds the word too.
     leaks = {name: text.find("SECRET") for name, text in shown.items() if "SECRET" in text.replace("AWS_SECRET_", "")}
     assert leaks == {}

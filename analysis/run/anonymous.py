@@ -1,0 +1,42 @@
+"""A run as it may be shown outside: pseudonyms in place of hosts, users, paths, names of runs and numbers of jobs.
+
+No number changes: everything is computed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.flops import Formula
+from analysis.hardware.devices import DevicePeak
+from analysis.published.baselines import Baseline
+from analysis.run.options import RunOptions
+from analysis.run.run import Run
+from logparse.decode.read_run import ParsedLog
+from logparse.errors import LogparseError
+from logparse.light_dataclass import replace
+from logparse.pseudonyms import FORMAT, anonymiser, anonymous_log, change_of
+from logparse.texts import map_texts
+
+# What this project knows without a log.
+OURS = (FORMAT, Formula, DevicePeak, Baseline)
+
+
+def shown_run(run: Run, log: ParsedLog, how: RunOptions) -> Run:
+    """``run``, made from ``log``, with pseudonyms where ``how`` has them."""
+    if how.pseudonyms is None:
+        return run
+    known = replace(run, log=anonymous_log(run.log, how.pseudonyms))
+    shown = map_texts(known, anonymiser(log, how.pseudonyms), OURS)
+    # A project may be called like the framework that it uses.
+    named = replace(shown.framework, name=run.framework.name, version=run.framework.version)
+    return replace(shown, framework=named)
+
+
+def shown_error(error: LogparseError, logs: Sequence[str], how: RunOptions) -> LogparseError:
+    """``error``, about ``logs``, with pseudonyms where ``how`` has them."""
+    if how.pseudonyms is not None:
+        change = change_of({}, logs, "", how.pseudonyms)
+        for name in ("problem", "where", "remedy", "detail", "ending"):
+            setattr(error, name, map_texts(getattr(error, name, None), change))
+    return error
