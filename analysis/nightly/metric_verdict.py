@@ -17,7 +17,8 @@ from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.metric_steps import Step, StepFinder, is_worse
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State, watch
+from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State
+from analysis.stats.young_series import watch_from_first
 from logparse.light_dataclass import dataclass, replace
 
 Reason = Literal[
@@ -252,16 +253,16 @@ def watch_metric(
     }
     values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
     if calm is None:
-        return watch(values, **how)
+        return watch_from_first(values, **how)
     # Pauses have long tails: only what is off by itself is part of a change.
     how["away"] = OFF
-    nights = watch(values, **how, accident=PAUSED_RUNS)
+    nights = watch_from_first(values, **how, accident=PAUSED_RUNS)
     others = [(calm, 0.0)]
     repeated = without_longest_stall(runs, metric, keep_repeated=True)
     if repeated and repeated != calm:
         others.append((repeated, repeated_by_chance(runs)))
     for series, accident in others:
-        proven = watch(series, **how, chance=REST_CHANCE, accident=accident)
+        proven = watch_from_first(series, **how, chance=REST_CHANCE, accident=accident)
         nights = [_decided(night, one) for night, one in zip(nights, proven, strict=True)]
     return _counted_once(nights, metric)
 

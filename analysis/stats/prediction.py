@@ -241,7 +241,7 @@ class _Watcher:
             self.last_away = len(self.away)
         self.confirmed_for += 1
         night = replace(night, state="accepted" if known else "confirmed", confirmed_for=self.confirmed_for)
-        adopted = self._is_better and not self.fixed and len(self.away) >= FEWEST
+        adopted = self._is_better and not self.fixed and not self.back and len(self.away) >= FEWEST
         if known or adopted:
             self._restart()
         return night
