@@ -13,7 +13,7 @@ from functools import partial
 
 import polars as pl
 
-from analysis.compare.comparability import Field, check_fields
+from analysis.compare.comparability import Field
 from analysis.compare.independent_records import Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
@@ -35,9 +35,11 @@ from analysis.nightly.job_facts import (
 )
 from analysis.nightly.job_runs import (
     FAILED,
+    MOST_FIELDS,
     MOST_IDLE_DAYS,
     block_of,
     comparable_with_newest,
+    differing,
     ids_of_tonight,
     in_time,
     is_missing,
@@ -108,7 +110,7 @@ def _judge(
     rule: JobRule, records: pl.DataFrame, sample: Observations, pace: Sequence[datetime], history: HistoryOfJobs
 ) -> JobVerdict:
     """``pace`` are the times of the job that ran last; the last of them is the newest of all jobs."""
-    comparable, refused = comparable_with_newest(sample.runs)
+    comparable, changed = comparable_with_newest(sample.runs)
     idle = (pace[-1] - records["when"][-1]).days
     left_out = failed_since(records, sample, comparable["when"][-1])
     rule = usable_baseline(comparable, rule)
@@ -116,8 +118,11 @@ def _judge(
     nights, since = failed_nights(records, sample) if failed else (0, None)
     missing = is_missing(records, pace)
     tonight = ids_of_tonight(records)
+    effect, expired = by_effect(comparable, rule, history.acceptances)
     name = rule.name or job_name(comparable)
-    refused = () if idle > MOST_IDLE_DAYS else refused
+    changed = () if idle > MOST_IDLE_DAYS else changed
+    is_settled = rule.of_series or not tonight.issuperset(comparable["run_id"]) or any(effect)
+    refused = () if is_settled else changed
     job = JobVerdict(
         *(name, rule.owners, rule.baseline.text, comparable, (), refused, left_out, idle),
         failed=failed,
@@ -128,6 +133,7 @@ def _judge(
         failed_nights=nights,
         failed_since=since,
         failed_row=records.row(-1, named=True) if failed else None,
+        changed=changed,
         failed_tonight=since is not None and since >= min(records.filter(pl.col("run_id").is_in(tonight))["when"]),
         failed_before=failed_nights(records[:-1], sample)[0] if does_count(records["run_id"][-1], sample) else 0,
     )
@@ -145,7 +151,7 @@ def _judge(
     less = _less_work(comparable, metrics, history)
     testbeds = {block: tuple(_explained(metric, less) for metric in nights) for block, nights in testbeds.items()}
     metrics = tuple(_explained(metric, less) for metric in metrics)
-    context = StepContext(history.settings, *by_effect(comparable, rule, history.acceptances))
+    context = StepContext(history.settings, effect, expired)
     steps = find_steps_of_testbeds(
         comparable.with_columns(block=block_of(comparable, rule.block_by)), testbeds, context
     )
@@ -262,10 +268,6 @@ def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list
     return ids[max(0, at - most) : at], ids[at : at + most]
 
 
-# A series of no named job that differs in more fields is another job.
-MOST_FIELDS = 3
-
-
 def find_predecessor(runs: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame | None:
     """The series of ``runs`` that ended last before ``newest`` began."""
     series = map(in_time, split_series(runs.filter(~pl.col("run_id").is_in(newest["run_id"].to_list()))))
@@ -279,8 +281,3 @@ def find_successor(runs: pl.DataFrame, others: Sequence[pl.DataFrame]) -> tuple[
     later = (one for one in others if one["when"][0] > ended and (one["when"][0] - ended).days <= MOST_IDLE_DAYS)
     fields = min((differing(runs, one) for one in later), key=len, default=())
     return fields if len(fields) <= MOST_FIELDS else ()
-
-
-def differing(before: pl.DataFrame, after: pl.DataFrame) -> tuple[Field, ...]:
-    """The fields that differ between two series."""
-    return tuple(field for field in check_fields(before, after) if field.state == "different")

@@ -24,6 +24,8 @@ from logparse.light_dataclass import dataclass, replace
 StepState = Literal["new", "open", "accepted", "expired", "cleared"]
 # Metrics of the result, which other settings change than those of the speed.
 OF_RESULT = ("final_loss", "grad_norm", "nan_share", "skipped_share")
+# A metric that follows another may seem to change by so much more.
+ROOM = 1.25
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,15 @@ def _is_part(step: MetricStep, group: Sequence[MetricStep], place: Mapping[str, 
         return False
     if any(_is_near(step, other, place) for other in group):
         return True
-    if not step.metric.is_speed or step.metric.column == DEFAULT_METRIC:
+    if not _is_timed(step) or step.metric.column == DEFAULT_METRIC:
         return False
-    times = [other for other in group if other.metric.is_speed]
+    times = [other for other in group if _is_timed(other)]
     lasts = any(other.ended is None or place[other.ended] > place[step.found] for other in times)
-    return lasts and any(_size(step) <= _size(other) for other in times)
+    return lasts and any(_size(step) <= ROOM * _size(other) for other in times)
+
+
+def _is_timed(step: MetricStep) -> bool:
+    return step.metric.is_speed or step.metric.column == "goodput"
 
 
 def _is_near(step: MetricStep, other: MetricStep, place: Mapping[str, int]) -> bool:

@@ -45,17 +45,18 @@ class EndedSeries:
 class JobVerdict:
     """The verdict on one job. ``runs`` are in the order of time, the newest last.
 
-    ``refused`` are fields in which the newest run differs from those before; it is no run of the job then, and has
-    no verdict. ``left_out`` are later runs that do not count. ``idle_days`` are the days from the newest run of the
-    job to the newest of all jobs. ``less_work`` are the kinds of work of which the faster runs do less. ``failed``
-    is the newest run if it failed, ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since
-    ``failed_since``. ``missing`` says that a run of tonight is missing, ``missing_before`` that one was missing the
-    night before too. The newest run of any kind began ``newest_when``. ``accepted`` are the changes that are
-    accepted today. ``steps`` are the changes of its level, the oldest first. ``hidden`` is what the exclusion of
-    runs hides. ``ended`` is the series before, or that of an idle job, if it ended while a regression was open. All
-    of the ``failed_before`` runs before the newest failed, in a row. ``failed_tonight`` says that the first of the
-    last ``failed_nights`` runs is of tonight. ``testbeds`` are the verdicts by the block of runs, such as a node,
-    that are compared with each other, None for all runs together.
+    ``changed`` are the fields in which its series differs from the one before, until it has a verdict; they are
+    ``refused`` on the first night of a named job, unless somebody accepted the change. ``left_out`` are later runs
+    that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
+    ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
+    ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since ``failed_since``. ``missing`` says
+    that a run of tonight is missing, ``missing_before`` that one was missing the night before too. The newest run
+    of any kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``steps`` are the
+    changes of its level, the oldest first. ``hidden`` is what the exclusion of runs hides. ``ended`` is the series
+    before, or that of an idle job, if it ended while a regression was open. All of the ``failed_before`` runs
+    before the newest failed, in a row. ``failed_tonight`` says that the first of the last ``failed_nights`` runs is
+    of tonight. ``testbeds`` are the verdicts by the block of runs, such as a node, that are compared with each
+    other, None for all runs together.
     """
 
     name: str
@@ -80,6 +81,7 @@ class JobVerdict:
     ended: EndedSeries | None = None
     failed_before: int = 0
     failed_tonight: bool = False
+    changed: tuple[Field, ...] = ()
     testbeds: Mapping[str | None, tuple[MetricNight, ...]] = field(default_factory=dict)
 
     @property
@@ -148,9 +150,9 @@ class JobVerdict:
         return [_with_step(metric, new[metric.metric]) for metric in self.metrics if metric.metric in new]
 
     @property
-    def is_refused_first(self) -> bool:
-        """Whether the newest run is the first that cannot be compared with those before."""
-        return bool(self.refused) and len(self.runs) == 1
+    def changed_tonight(self) -> bool:
+        """Whether the newest run is the first of its series, which differs from the one before."""
+        return bool(self.changed) and len(self.runs) == 1
 
     @property
     def ended_lately(self) -> EndedSeries | None:

@@ -100,19 +100,22 @@ def _other_lines(jobs: Sequence[JobVerdict]) -> Iterator[str]:
 def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
     """What is cleared, missing or not comparable; with ``first`` only on the first night of it."""
     owners = owners_text(job)
-    if job.news == "cleared":
-        names = [tr(m.metric.label) for m in job.metrics if m.reason == "cleared"]
-        if job.runs_again:
-            names.insert(0, tr("it runs again (failed nights before: {n})", n=job.failed_before))
+    names = [tr(one.metric.label) for step in job.cleared for one in step.steps]
+    if job.runs_again:
+        names.insert(0, tr("it runs again (failed nights before: {n})", n=job.failed_before))
+    if names and not job.failed:
         yield tr("cleared: {job}{owners}: {what}", job=job.name, owners=owners, what=tr(", ").join(names))
     if job.ended_lately and (job.ended_tonight or not first):
         yield ended_text(job.ended_lately)
     if job.missing and not job.is_idle and not (first and job.missing_before):
         when = f"{job.newest_when:%Y-%m-%d %H:%M}"
         yield tr("missing tonight: {job}{owners}: its newest run began {when}", job=job.name, owners=owners, when=when)
-    if job.refused and (job.is_refused_first or not first):
+    if job.refused:
         what = refused_text(job)
         yield tr("not comparable: {job}{owners}: {what}", job=job.name, owners=owners, what=what)
+    elif job.changed and (job.changed_tonight or not first):
+        fields = {"job": job.name, "owners": owners, "what": _fields(job.changed), "run": job.runs["run_id"][0][:12]}
+        yield tr("changed: {job}{owners}: {what} since run {run}, which begins a new baseline", **fields)
 
 
 def _open_lines(jobs: Sequence[JobVerdict], most: int) -> Iterator[Sentence]:
@@ -212,7 +215,8 @@ def _fields(fields: Sequence[Field]) -> str:
 def refused_text(job: JobVerdict) -> str:
     """Why the newest run cannot be compared with those before it, and what to do."""
     return tr(
-        "the newest run, {run}, is a different job: {fields}; define a separate job for it",
+        "the newest run, {run}, is a different job: {fields}; "
+        "if intended: logparse history accept {run} --reason TEXT; else define a separate job for it",
         run=job.newest["run_id"][:12],
         fields=_fields(job.refused),
     )

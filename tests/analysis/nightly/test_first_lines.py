@@ -84,13 +84,16 @@ def test_a_job_is_missing_on_the_first_night_and_news_once(capsys):
     assert not any(job.missing for job in judge(made))
 
 
-def test_a_run_that_cannot_be_compared_is_news_on_its_first_night(capsys):
+def test_a_run_that_cannot_be_compared_is_refused_on_its_first_night(capsys):
+    """From the second night on its series is learned, which the first lines say until it has a verdict."""
     made = named(rows(*[0.0] * 4), "big")
     for nights, news in ((21, True), (22, False)):
         changed = [row | ({"recompute": "full"} if at >= 20 else {"recompute": "none"}) for at, row in enumerate(made)]
         (job,) = judge(changed[:nights])
-        assert (bool(job.refused), has_news([job])) == (True, news)
-        assert "not comparable: big: the newest run" in first_lines(capsys, [job])
+        assert (bool(job.refused), has_news([job])) == (news, news)
+        assert ("not comparable: big: the newest run" if news else "changed: big: recompute none -> full") in (
+            first_lines(capsys, [job])
+        )
 
 
 def test_a_series_that_another_one_replaced_is_no_row_and_not_missing():
