@@ -59,7 +59,9 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
 
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:
-    fails = metric.verdict in judged.failing and (metric in job.new_metrics or not judged.only_new)
+    fails = metric.verdict in judged.failing and (
+        not judged.only_new or metric.metric in {one.metric for one in job.new_metrics}
+    )
     shown = judged.suspicious if metric.verdict == "suspicious" else OUTCOMES.get(metric.verdict)
     outcome: Outcome = "failure" if fails else shown
     if judged.strict and metric.verdict == job.verdict == "insufficient data":

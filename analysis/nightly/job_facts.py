@@ -83,6 +83,19 @@ def accepted_changes(
                 yield AcceptedChange(find_metric(name), _change_at(runs, at, find_metric(name)), one)
 
 
+def by_effect(
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+) -> tuple[dict[str, list[Acceptance]], dict[str, list[Acceptance]]]:
+    """The acceptances of ``runs`` by run id: those in effect on the day of the newest, and those that expired."""
+    effect: dict[str, list[Acceptance]] = {}
+    expired: dict[str, list[Acceptance]] = {}
+    for run_id in runs["run_id"]:
+        for one in acceptances.get(run_id, ()):
+            holds = is_known({run_id: [one]}, runs, one.metric or next(iter(rule.metrics)), run_id)
+            (effect if holds else expired).setdefault(run_id, []).append(one)
+    return effect, expired
+
+
 def _change_at(runs: pl.DataFrame, at: int, metric: Metric) -> float | None:
     """The relative change of the median, from the runs before one to those since."""
     sides = (runs[max(0, at - KEPT) : at], runs[at : at + KEPT])

@@ -57,11 +57,15 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Expectation:
-    """The expectation for the next run: ``level`` and ``spread`` of the logarithms of so many ``runs``."""
+    """The expectation for the next run: ``level`` and ``spread`` of the logarithms of so many ``runs``.
+
+    Only the last ``own`` of them give the level where they are fewer: it is a new one.
+    """
 
     level: float
     spread: float
     runs: int
+    own: int
 
     def reach(self, p: float, nights: int = 1) -> float:
         """The distance from the level that the mean of so many nights exceeds to one side with the chance ``p``."""
@@ -76,19 +80,23 @@ class Expectation:
         return float(stdtr(self.runs - 1, -distance / self._error(nights)))
 
     def _error(self, nights: int) -> float:
-        return max(self.spread, LEAST) * math.sqrt(1 / nights + 1 / self.runs)
+        return max(self.spread, LEAST) * math.sqrt(1 / nights + 1 / self.own)
 
 
-def expect(logs: Sequence[float]) -> Expectation:
-    """The expectation of at least two logarithms."""
+def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
+    """The expectation of at least two logarithms; the last ``own`` of them give the level, all of them the spread."""
     import numpy as np
 
-    values: NDArray[np.float64] = np.asarray(logs, np.float64)
+    values: NDArray[np.float64] = np.array(logs, np.float64)
+    if own is not None and own < len(values):
+        # Of a new level its few runs alone; what they differ by is as before.
+        values[:-own] += np.median(values[-own:]) - np.median(values[:-own])
     runs, middle = len(values), float(np.median(values))
     deviation = float(np.median(np.abs(values - middle))) * TO_DEVIATIONS * runs / (runs - FEW)
     if deviation > 0:
         values = np.clip(values, middle - WINSORIZED * deviation, middle + WINSORIZED * deviation)
-    return Expectation(float(values.mean()), float(values.std(ddof=1)), runs)
+    level = values if own is None else values[-own:]
+    return Expectation(float(level.mean()), float(values.std(ddof=1)), runs, len(level))
 
 
 @dataclass(frozen=True)
@@ -159,6 +167,7 @@ class _Watcher:
     as far away, ``known_from`` which is accepted. After ``last_away`` runs none is away. The last ``back`` runs are
     evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
     of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
+    ``own`` are the numbers of runs of a new level, by block; what is before them are shifted runs of the level before.
     """
 
     worse: int
@@ -179,6 +188,7 @@ class _Watcher:
     evidence: float = 0.0
     origins: dict[Hashable, int] = field(default_factory=dict)
     drifting: int = 0
+    own: dict[Hashable, int] = field(default_factory=dict)
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         """The next run, whose change is accepted if it is ``known``."""
@@ -191,7 +201,7 @@ class _Watcher:
             level.append(log)
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
-        expectation = expect(before)
+        expectation = expect(before, self.own.get(block))
         distance = log - expectation.level
         run = _Seen(log, block, distance, abs(distance) > max(expectation.reach(self.bound), math.log1p(self.least)))
         if self.confirmed_for:
@@ -231,7 +241,7 @@ class _Watcher:
             self.last_away = len(self.away)
         self.confirmed_for += 1
         night = replace(night, state="accepted" if known else "confirmed", confirmed_for=self.confirmed_for)
-        adopted = self._is_better and not self.fixed and len(self.away) >= FEWEST
+        adopted = self._is_better and not self.fixed and not self.back and len(self.away) >= FEWEST
         if known or adopted:
             self._restart()
         return night
@@ -320,6 +330,8 @@ class _Watcher:
     def _keep(self, run: _Seen) -> None:
         if not self.fixed:
             self.levels[run.block].append(run.log)
+            if run.block in self.own:
+                self.own[run.block] += 1
 
     def _end(self) -> None:
         """Nights alone that were away are runs of the level as any other."""
@@ -344,6 +356,9 @@ class _Watcher:
         for block, logs in self.levels.items():
             new = [run.log for run in away if run.block == block]
             logs[:] = [*(log + by for log in logs[len(new) :]), *new]
+            if new:
+                self.own[block] = len(new)
+                self.origins[block] = len(logs) - len(new)
         self._forget()
 
 

@@ -3,7 +3,7 @@
 import pytest
 from test_gate_jobs import judge, reasons, rows
 
-from analysis.nightly.change_start import AROUND, place_start
+from analysis.nightly.change_start import AROUND
 from analysis.present.markdown import markdown
 from analysis.present.views.jobs import compose_jobs, document
 
@@ -51,7 +51,7 @@ def test_an_upgrade_in_the_middle_of_a_drift_is_not_the_cause(seed):
 
 def test_a_job_that_is_as_expected_began_nowhere():
     (job,) = judge(rows(0.0))
-    assert (job.began, place_start(job.runs, [])) == (None, None)
+    assert (job.began, job.steps) == (None, ())
 
 
 def test_the_framework_is_a_setting_as_others():
