@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -92,23 +92,38 @@ JUNIT, SUMMARY = "junit.xml", "summary.md"
 
 
 def _telling_failure(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` that leaves no file of an earlier verdict in ``-o``: where it fails, the files say why."""
+    """``command`` that leaves no file of an earlier verdict in ``-o``: where it fails, the files say why.
+
+    So does the summary of the job. An error that follows from the verdict finds both written.
+    """
 
     @functools.wraps(command)
     def wrapper(*, out: ResultFolder | None, force: bool, **values: Any) -> None:
-        if out is not None:
-            inputs = input_files((values.get("baseline"), values.get("candidate")))
-            out.check(force, (JUNIT, SUMMARY), inputs)
+        before = _size_of_job_summary()
         try:
-            command(out=out, force=force, **values)
+            if out is not None:
+                inputs = input_files((values.get("baseline"), values.get("candidate")))
+                out.check(force, (JUNIT, SUMMARY), inputs)
+            with _files_of_failure(out, force):
+                command(out=out, force=force, **values)
         except LogparseError as error:
-            # One that follows from the verdict finds the files of the verdict written.
-            with suppress(LogparseError):
-                if out is not None and not out.published:
-                    _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)}, force)
+            if _size_of_job_summary() == before:
+                _add_to_job_summary(no_verdict(error), teller())
             raise
 
     return wrapper
+
+
+@contextmanager
+def _files_of_failure(out: ResultFolder | None, force: bool) -> Iterator[None]:
+    """Write why the gate failed, unless the files of its verdict are written."""
+    try:
+        yield
+    except LogparseError as error:
+        with suppress(LogparseError):
+            if out is not None and not out.published:
+                _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)}, force)
+        raise
 
 
 @_telling_failure
@@ -260,6 +275,12 @@ def _write(out: ResultFolder, texts: Mapping[str, str | None], force: bool) -> N
         for name, text in texts.items():
             if text is not None:
                 write_bytes(text.encode(), folder / name)
+
+
+def _size_of_job_summary() -> int:
+    """Bytes of the summary of the job; 0 without one."""
+    place = Path(os.environ.get("GITHUB_STEP_SUMMARY") or os.devnull)
+    return place.stat().st_size if place.is_file() else 0
 
 
 def _add_to_job_summary(summary: str, report: Callable[[Note], object]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.compare.comparison import Comparison
-from analysis.compare.gate_exports import benchmark, cases, openmetrics
+from analysis.compare.gate_exports import benchmark, cases, openmetrics, verdict_line
 from analysis.compare.verdict import VERDICTS, Verdict, worst_of
 from analysis.junit import junit_xml
 from analysis.present.markdown import markdown
@@ -104,6 +104,7 @@ def texts(compared: ComparedJobs, strict: bool, failing: frozenset[Verdict]) -> 
     return {
         "junit.xml": junit_xml("logparse gate", [case for one in each for case in cases(one)], details),
         "summary.md": summary(compared),
+        "verdict.txt": verdict_line(compared.verdict),
         "benchmark-smaller-is-better.json": _joined([benchmark(one, worse=1) for one in whole]),
         "benchmark-bigger-is-better.json": _joined([benchmark(one, worse=-1) for one in whole]),
         "openmetrics.txt": openmetrics(whole),
