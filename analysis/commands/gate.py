@@ -47,7 +47,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="SEL",
-        help="Baseline: a log, a folder, a run id, or key=value.",
+        help="Baseline: log, folder, run id, or key=value.",
     ),
 ]
 Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="Candidate, in the same form.")]
@@ -80,6 +80,9 @@ Webhook = Annotated[
 ]
 WebhookText = Annotated[
     Literal["json", "text"], typer.Option("--webhook-as", help="Form of the message; JSON has it as `text`.")
+]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Show every metric, its expected range, and all that changed.")
 ]
 Out = Annotated[
     ResultFolder | None,
@@ -146,6 +149,7 @@ def gate(
     force: options.Force = False,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
+    verbose: Verbose = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
@@ -158,7 +162,7 @@ def gate(
     (with --strict).
     """
     report = teller()
-    form = Form(as_json, as_markdown, no_color)
+    form = Form(as_json, as_markdown, no_color, verbose)
     check_webhook(webhook)
     if baseline is None and candidate is None:
         refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow}, OF_JOBS)
@@ -186,7 +190,7 @@ def gate(
     _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)
     try:
-        print_comparisons([result], form)
+        print_comparisons([result], form, verbose)
     finally:
         # The exit code follows the verdict, even where the reader closed the pipe.
         refuse_incomparable(result)
