@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample
+from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample, verdict_line
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.junit import Case, Outcome, junit_xml
-from analysis.nightly.job_verdict import JobVerdict
+from analysis.nightly.job_verdict import JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from logparse.light_dataclass import dataclass
 
@@ -119,6 +119,7 @@ def benchmark(judged: JudgedJobs, worse: int) -> str | None:
 JOB_OUTPUTS: Mapping[str, Callable[[JudgedJobs], str | None]] = {
     "junit.xml": junit,
     "summary.md": lambda judged: judged.summary,
+    "verdict.txt": lambda judged: verdict_line(verdict_of(judged.jobs)),
     "benchmark-smaller-is-better.json": lambda judged: benchmark(judged, worse=1),
     "benchmark-bigger-is-better.json": lambda judged: benchmark(judged, worse=-1),
     "openmetrics.txt": openmetrics,

@@ -22,11 +22,7 @@ import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median, median_low
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from typing import Literal
 
 # learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
 # drifted: as expected, but the newest runs are worse than the oldest of the level.
@@ -85,18 +81,19 @@ class Expectation:
 
 def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
     """The expectation of at least two logarithms; the last ``own`` of them give the level, all of them the spread."""
-    import numpy as np
-
-    values: NDArray[np.float64] = np.array(logs, np.float64)
+    values = list(logs)
     if own is not None and own < len(values):
         # Of a new level its few runs alone; what they differ by is as before.
-        values[:-own] += np.median(values[-own:]) - np.median(values[:-own])
-    runs, middle = len(values), float(np.median(values))
-    deviation = float(np.median(np.abs(values - middle))) * TO_DEVIATIONS * runs / (runs - FEW)
-    if deviation > 0:
-        values = np.clip(values, middle - WINSORIZED * deviation, middle + WINSORIZED * deviation)
+        by = median(values[-own:]) - median(values[:-own])
+        values[:-own] = [value + by for value in values[:-own]]
+    runs, middle = len(values), median(values)
+    most = WINSORIZED * median(abs(value - middle) for value in values) * TO_DEVIATIONS * runs / (runs - FEW)
+    if most > 0:
+        values = [min(max(value, middle - most), middle + most) for value in values]
+    mean = _mean(values)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (runs - 1))
     level = values if own is None else values[-own:]
-    return Expectation(float(level.mean()), float(values.std(ddof=1)), runs, len(level))
+    return Expectation(_mean(level), spread, runs, len(level))
 
 
 @dataclass(frozen=True)

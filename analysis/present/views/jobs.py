@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from analysis.compare.independent_records import LeftOut
@@ -22,9 +22,11 @@ from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.job_news import (
+    UNDECIDED,
     failure,
     first_lines,
     jobs_to_watch,
+    name_in_line,
     not_the_cause,
     other_news,
     owners_text,
@@ -39,31 +41,50 @@ from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
+from logparse.light_dataclass import replace
 from logparse.schema import SCHEMA_VERSION
 
 # What needs no sentence of its own.
 QUIET = ("as_expected", "one_night_better", "confirmed_better", "learning")
-# Why a metric is suspicious that the next nights decide on.
-UNDECIDED = ("one_night", "one_of_many")
-# Jobs that are named in one sentence.
-MOST_NAMED = 5
+# Jobs that are named in one sentence, and rows of the table of a screen.
+MOST_NAMED, MOST_ROWS = 5, 12
 
 
-def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None, history: str | None = None) -> list[Part]:
-    """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on.
+def compose_jobs(
+    jobs: Sequence[JobVerdict], template: str | None = None, history: str | None = None, details: bool = True
+) -> list[Part]:
+    """The verdict on all, what is new, open and to watch, and a row for each other job.
 
+    With ``details`` a row for each job, a sentence for each metric that needs one, what the numbers rest on.
     ``template`` is the address of a run, which is linked where a regression is named. ``history`` is the one that
     commands must name, because no setting does.
     """
     short, shared = shorten_names(jobs)
-    return [
+    head: list[Part] = [
         Heading(tr("; ").join([title(jobs), news_line(jobs)]), "title"),
         *first_lines(short, template, history),
         Sentence(_counted(jobs, shared)),
-        *_tables(short),
-        *(part for job in jobs for part in _job_parts(job, template)),
-        Sentences([Sentence(text, "info") for text in _notes(short)]),
     ]
+    if not details:
+        return [*head, *_tables(_not_named(short), accepted_size, MOST_ROWS), Sentences(list(_short_notes(short)))]
+    return [
+        *head,
+        *_tables(short, accepted_change),
+        *(part for job in jobs for part in _job_parts(job, template)),
+        Sentences([Sentence(text, "info") for text in (*_notes(short), *_tests(short))]),
+    ]
+
+
+def _not_named(jobs: Sequence[JobVerdict]) -> list[JobVerdict]:
+    """The jobs of which the first lines do not give the size of a change: the table has them."""
+    return [replace(job, name=name_in_line(job)) for job in jobs if job.news not in ("new", "still_open")]
+
+
+def _short_notes(jobs: Sequence[JobVerdict]) -> Iterator[Sentence]:
+    if names := [job.name for job in jobs if job.hidden]:
+        yield Sentence(tr("open regressions if excluded runs count: {names}", names=_some(names)), "warning")
+    yield from (Sentence(text, "info") for text in _notes(jobs))
+    yield Sentence(tr("-v shows every metric, its expected range, and all that changed"), "info")
 
 
 def title(jobs: Sequence[JobVerdict]) -> str:
@@ -100,22 +121,27 @@ def _counted(jobs: Sequence[JobVerdict], shared: str) -> str:
     return tr("{text}; all: {shared}", text=text, shared=shared) if shared else text
 
 
-def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
+def _tables(
+    jobs: Sequence[JobVerdict], text_of: Callable[[AcceptedChange], str], most: int | None = None
+) -> Iterator[Part]:
     """A row for each job, the worst first, in a table for each metric that jobs are first judged by.
 
-    A row has the numbers of the metric that decides; what is refused has none.
+    A row has the numbers of the metric that decides; what is refused has none. ``text_of`` is what it has of an
+    accepted change. ``most`` rows are shown.
     """
-    judged = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
-    judged.sort(key=severity)
+    every = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
+    judged = sorted(every, key=severity)[:most]
     for metric in dict.fromkeys(job.metrics[0].metric for job in judged):
-        rows = tuple(_row(job) for job in judged if job.metrics[0].metric == metric)
+        rows = tuple(_row(job, text_of) for job in judged if job.metrics[0].metric == metric)
         headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
         yield Table(headings, rows, caption=titled(metric), prose={1}, headed=True)
+    if len(judged) < len(every):
+        yield Sentence(tr("jobs that are not shown, none of them worse: {n}", n=len(every) - len(judged)), "info")
 
 
-def _row(job: JobVerdict) -> tuple[str, ...]:
+def _row(job: JobVerdict, text_of: Callable[[AcceptedChange], str]) -> tuple[str, ...]:
     first = job.decisive or job.metrics[0]
-    verdict = tr("; ").join((_named_verdict(job), *map(accepted_change, job.accepted)))
+    verdict = tr("; ").join((_named_verdict(job), *dict.fromkeys(map(text_of, job.accepted))))
     if job.failed:
         return (job.name, verdict, "-", "-", "-")
     newest = first.metric.text(first.value)
@@ -206,6 +232,11 @@ def accepted_change(known: AcceptedChange) -> str:
     )
 
 
+def accepted_size(known: AcceptedChange) -> str:
+    """How large an accepted change is."""
+    return tr("{change}, accepted", change=_how_much(known))
+
+
 def _how_much(known: AcceptedChange) -> str:
     change = known.change
     if change is None:
@@ -287,6 +318,10 @@ def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
     new = [job.name for job in jobs if job.verdict == "insufficient data"]
     if new:
         yield tr("too few earlier runs (at least {n} needed): {names}", n=FEWEST, names=_some(new))
+
+
+def _tests(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """What the expected ranges and the verdicts rest on."""
     tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
     yield tr("expected: range of 99 of 100 runs like the earlier ones; the next run must confirm one outside it")
     if tests > 1:
