@@ -129,11 +129,12 @@ def _judge(
         missing=missing,
         missing_before=missing and is_missing(records, pace[:-1]),
         newest_when=records["when"][-1],
-        accepted=tuple(accepted_changes(comparable, rule, history.acceptances)),
+        accepted=tuple(accepted_changes(comparable, rule, history.acceptances, changed)),
         failed_nights=nights,
         failed_since=since,
         failed_row=records.row(-1, named=True) if failed else None,
         changed=changed,
+        block_by=rule.block_by,
         failed_tonight=since is not None and since >= min(records.filter(pl.col("run_id").is_in(tonight))["when"]),
         failed_before=failed_nights(records[:-1], sample)[0] if does_count(records["run_id"][-1], sample) else 0,
     )
@@ -158,7 +159,17 @@ def _judge(
     if less:
         steps = tuple(map(_work_first, steps))
     hidden = _hidden(comparable, rule, metrics, history)
+    metrics = tuple(_dated(metric, steps, comparable["run_id"].to_list()) for metric in metrics)
     return replace(job, metrics=metrics, steps=steps, less_work=less, hidden=hidden, testbeds=testbeds)
+
+
+def _dated(metric: MetricNight, steps: Sequence[JobStep], ids: Sequence[str]) -> MetricNight:
+    """``metric`` with the date at which all metrics together place the first of its open steps."""
+    mine = (step for step in steps if step.is_open and metric.metric.column in step.changes and not step.is_drift)
+    began = next((step.began for step in mine), None)
+    if began is None or metric.night is None or metric.block is not None:
+        return metric
+    return replace(metric, began=began, night=replace(metric.night, nights=len(ids) - ids.index(began)))
 
 
 def _work_first(step: JobStep) -> JobStep:

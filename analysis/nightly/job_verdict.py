@@ -82,6 +82,7 @@ class JobVerdict:
     failed_before: int = 0
     failed_tonight: bool = False
     changed: tuple[Field, ...] = ()
+    block_by: str | None = None
     testbeds: Mapping[str | None, tuple[MetricNight, ...]] = field(default_factory=dict)
 
     @property
@@ -111,6 +112,18 @@ class JobVerdict:
         if self.failed or self.verdict in ("regression", "less work"):
             return "still_open"
         return "cleared" if self.runs_again or self.cleared else None
+
+    def by_step(self) -> list[JobVerdict]:
+        """The job once for each step that is open, with that one alone; the job itself where it failed or none is."""
+        opened = [step for step in self.steps if step.is_open]
+        return [self] if self.failed or not opened else [self._at(step) for step in opened]
+
+    def _at(self, step: JobStep) -> JobVerdict:
+        of_metric = {one.metric: one for one in step.steps}
+        metrics = [_with_step(one, of_metric[one.metric]) for one in self.metrics if one.metric in of_metric]
+        name = self.name if step.block is None else f"{self.name}, {self.block_by} {step.block}"
+        less = () if step.is_worse else self.less_work
+        return replace(self, name=name, steps=(step,), metrics=tuple(metrics), less_work=less)
 
     @property
     def cleared(self) -> list[JobStep]:
@@ -177,7 +190,7 @@ class JobVerdict:
 
 
 def _with_step(metric: MetricNight, step: MetricStep) -> MetricNight:
-    """``metric`` with the change of one of its steps."""
+    """``metric`` with the change of one of its steps, which is that of a drift where it came slowly."""
     night = metric.night and replace(metric.night, change=step.change, drift=step.change if step.is_drift else None)
     return replace(metric, night=night, began=step.began)
 

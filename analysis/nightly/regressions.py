@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from analysis.history.events import Acceptance
 from analysis.nightly.job_facts import is_known
-from analysis.nightly.job_steps import JobStep
 from analysis.nightly.job_verdict import EndedSeries, JobVerdict
 from logparse.light_dataclass import dataclass, replace
 
@@ -24,7 +23,7 @@ class Regression:
 
     ``first_bad`` and ``last_good`` are rows of runs; the latter is None where no run is before the former.
     ``acceptance`` is the one in effect, or that which expired. ``ended`` is the series of one that is open, but ended.
-    ``step`` is the change of the job where it is one that is open, expired or cleared.
+    ``cleared`` is the row of the run that showed that it ended, ``block`` the testbed that has it, if not all have.
     """
 
     job: str
@@ -35,7 +34,8 @@ class Regression:
     last_good: Mapping[str, Any] | None
     acceptance: Acceptance | None = None
     ended: EndedSeries | None = None
-    step: JobStep | None = None
+    cleared: Mapping[str, Any] | None = None
+    block: str | None = None
 
 
 def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Sequence[Acceptance]]) -> list[Regression]:
@@ -53,10 +53,13 @@ def _of_job(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) ->
     for known in job.accepted:
         yield _at(job, known.acceptance.run_id, "accepted", {known.metric.column: known.change}, known.acceptance)
     expired = list(_expired(job, acceptances))
+    ids = job.runs["run_id"].to_list()
     for step in job.steps:
         if step.is_worse and step.state != "accepted":
             state: RegressionState = "open" if step.state == "new" else step.state
-            yield replace(_at(job, step.began, state, step.changes, step.acceptance), step=step)
+            regression = _at(job, step.began, state, step.changes, step.acceptance)
+            cleared = None if step.ended is None else job.runs.row(ids.index(step.ended), named=True)
+            yield replace(regression, cleared=cleared, block=step.block)
     covered = [step.acceptance for step in job.steps]
     for one in expired:
         if one not in covered:

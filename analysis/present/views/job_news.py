@@ -37,9 +37,10 @@ def first_lines(
 ) -> Iterator[Sentence]:
     """What is new tonight: what, since when, the probable cause, what to do. Then what is open, and what to watch.
 
-    An open change has one line. ``template`` is the address of a run, ``history`` the one that commands must name.
+    An open change has one line, also where a job has several. ``template`` is the address of a run, ``history`` the one
+    that commands must name.
     """
-    ordered = sorted(jobs, key=severity)
+    ordered = sorted((part for job in jobs for part in job.by_step()), key=severity)
     new, still = ([job for job in ordered if job.news == news] for news in ("new", "still_open"))
     yield from _new_lines(new, template)
     yield from _infos(_what_to_do(new, history))
@@ -143,7 +144,12 @@ def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
         what = refused_text(job)
         yield tr("not comparable: {job}{owners}: {what}", job=job.name, owners=owners, what=what)
     elif job.changed and (job.changed_tonight or not first):
-        fields = {"job": job.name, "owners": owners, "what": _fields(job.changed), "run": job.runs["run_id"][0][:12]}
+        fields = {
+            "job": job.name,
+            "owners": owners,
+            "what": changed_fields(job.changed),
+            "run": job.runs["run_id"][0][:12],
+        }
         yield tr("changed: {job}{owners}: {what} since run {run}, which begins a new baseline", **fields)
 
 
@@ -247,10 +253,11 @@ def ended_text(ended: EndedSeries) -> str:
 
 def ended_by(fields: Sequence[Field]) -> str:
     """Why a series ended: the fields that changed."""
-    return tr("changed: {fields}", fields=_fields(fields)) if fields else tr("no later run")
+    return tr("changed: {fields}", fields=changed_fields(fields)) if fields else tr("no later run")
 
 
-def _fields(fields: Sequence[Field]) -> str:
+def changed_fields(fields: Sequence[Field]) -> str:
+    """The fields that changed, each with its values before and since."""
     return "; ".join(f"{f.name} {_values(f.baseline)} -> {_values(f.candidate)}" for f in fields)
 
 
@@ -260,7 +267,7 @@ def refused_text(job: JobVerdict) -> str:
         "the newest run, {run}, is a different job: {fields}; "
         "if intended: logparse history accept {run} --reason TEXT; else define a separate job for it",
         run=job.newest["run_id"][:12],
-        fields=_fields(job.refused),
+        fields=changed_fields(job.refused),
     )
 
 
@@ -271,18 +278,20 @@ def _values(values: tuple[object, ...]) -> str:
 def new_text(job: JobVerdict) -> str:
     """What became worse, of whom, and since which run."""
     owners = owners_text(job)
-    if job.failed and job.failed_nights <= 1:
+    if job.failed and job.failed_tonight:
         return tr("new: {job}{owners}: {what}", job=job.name, owners=owners, what=failure(job.failed))
     what = tr(", ").join(map(_metric, job.new_metrics[:MOST_METRICS]))
     if any(metric.verdict == "less work" for metric in job.new_metrics):
         what = tr("; ").join([*map(less_work, job.less_work), what])
     fields = {"job": job.name, "owners": owners, "what": what, "run": run_text(first_bad(job))}
-    return tr("new: {job}{owners}: {what} since run {run}", **fields)
+    text = tr("new: {job}{owners}: {what} since run {run}", **fields)
+    a_day = job.leading.a_day if job.leading else None
+    return tr("{text}, slowly: {change} a day", text=text, change=signed_percent(a_day)) if a_day else text
 
 
 def cause_text(job: JobVerdict) -> str:
     """The changes that are the likeliest causes; empty where none was looked for."""
-    if job.failed and job.failed_nights <= 1:
+    if job.failed and job.failed_tonight:
         return ""
     if not job.changes:
         return tr("no recorded change that night") if is_searched(job) else ""
@@ -315,7 +324,7 @@ def _size(metric: MetricNight) -> str:
         return ""
     if metric.metric.offset and night.level is not None:
         return percent((night.level + metric.metric.offset) * (1 + night.change) - metric.metric.offset, 2)
-    return signed_percent(night.change)
+    return signed_percent(night.change if night.drift is None else night.drift)
 
 
 def _metric(metric: MetricNight) -> str:
@@ -340,6 +349,6 @@ def run_text(run: Mapping[str, Any]) -> str:
 
 def url_of(job: JobVerdict, template: str | None) -> str | None:
     """The address of the run at which the job became worse, or of which it failed, if it is known."""
-    if job.failed and job.failed_nights <= 1:
+    if job.failed and job.failed_tonight:
         return run_url(template, job.failed_row) if job.failed_row else None
     return run_url(template, first_bad(job))

@@ -12,6 +12,7 @@ from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
 from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
+from analysis.nightly.job_steps import JobStep
 from analysis.nightly.job_verdict import NEWS, EndedSeries, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.as_json import pick
@@ -23,6 +24,7 @@ from analysis.present.views.compare import less_work, named_changes
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.job_news import (
     UNDECIDED,
+    changed_fields,
     failure,
     first_lines,
     jobs_to_watch,
@@ -99,10 +101,13 @@ def title(jobs: Sequence[JobVerdict]) -> str:
 
 
 def news_line(jobs: Sequence[JobVerdict]) -> str:
-    """How many jobs became worse tonight, are still worse, and recovered."""
-    counts = Counter(job.news for job in jobs)
+    """How many changes for the worse are new tonight, are still open, and ended."""
+    counts = Counter(part.news for job in jobs for part in job.by_step())
+    counts["cleared"] = sum(bool(job.cleared) or job.runs_again for job in jobs)
     has_other_news = any(True for job in jobs for _ in other_news(job, first=False))
     if not has_other_news and not any(counts[news] for news in NEWS):
+        if unknown := sum(job.verdict == "insufficient data" for job in jobs):
+            return tr("nothing new, nothing open; jobs with too few runs for a verdict: {n}", n=unknown)
         return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
@@ -239,6 +244,8 @@ def accepted_size(known: AcceptedChange) -> str:
 
 def _how_much(known: AcceptedChange) -> str:
     change = known.change
+    if known.fields:
+        return changed_fields(known.fields)
     if change is None:
         return tr("change unknown")
     if change * known.metric.direction <= 0:
@@ -368,7 +375,14 @@ def judged_jobs(
 
 # The keys of a job; all but these few are attributes of its verdict.
 JOB = """name owners baseline verdict news runs newest metrics comparable refused refusal idle_days accepted hidden
- ended failed failed_nights missing missing_before less_work since worse_before changes left_out"""
+ ended failed failed_nights missing missing_before less_work since worse_before changes changed steps testbeds
+ left_out"""
+STEP = (
+    "state is_news since last_good ended block metrics drift change_a_day slow causes reason issue until until_release"
+)
+TESTBED = "verdict value change"
+RUN = ("run_id", "name", "release", "when")
+ACCEPTANCE = ("reason", "issue", "until", "until_release")
 ACCEPTED = "metric change since reason issue until until_release text"
 METRIC = "verdict reason reason_code unit value threshold expected since p_worse p_family"
 
@@ -385,7 +399,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         job,
         JOB,
         runs=len(job.runs),
-        newest={key: job.newest[key] for key in ("run_id", "name", "release", "when")},
+        newest={key: job.newest[key] for key in RUN},
         metrics={metric.metric.column: _metric_document(job, metric) for metric in job.metrics},
         comparable=not job.refused,
         refused=field_documents(job.refused),
@@ -408,7 +422,37 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         ended=_ended(job.ended) if job.ended else None,
         less_work=less_documents(job.less_work),
         since=job.began,
+        changed=field_documents(job.changed),
+        steps=[_step(job, step) for step in job.steps],
+        testbeds={
+            block: {one.metric.column: pick(one, TESTBED, change=_change_of(one)) for one in metrics}
+            for block, metrics in job.testbeds.items()
+            if block is not None
+        },
     )
+
+
+def _step(job: JobVerdict, step: JobStep) -> dict[str, Any]:
+    """A change of the level of a job."""
+    ids = job.runs["run_id"].to_list()
+    at = ids.index(step.began)
+    acceptance = step.acceptance
+    return pick(
+        step,
+        STEP,
+        since={key: job.runs.row(at, named=True)[key] for key in RUN},
+        last_good={key: job.runs.row(at - 1, named=True)[key] for key in RUN} if at else None,
+        metrics=step.changes,
+        drift=step.is_drift,
+        change_a_day=step.a_day,
+        slow=step.is_slow,
+        causes=step.causes,
+        **{name: getattr(acceptance, name) if acceptance else None for name in ACCEPTANCE},
+    )
+
+
+def _change_of(metric: MetricNight) -> float | None:
+    return metric.night.change if metric.night else None
 
 
 def _ended(ended: EndedSeries) -> dict[str, Any]:
