@@ -79,8 +79,9 @@ class StepFinder:
             accepted = [at for at in range(max(0, begins - AROUND), change.stop) if self.is_accepted(at)]
             inside, further = nights, list[Step]()
             if accepted or change.stop > self.horizon:
-                further_levels = (*levels, *range(begins, change.start + 1), *accepted)
-                inside, further = self._follow(further_levels, change.start + 1, change.stop)
+                inside, further = self._follow(
+                    (*levels, *range(begins, change.start + 1)), change.start + 1, change.stop
+                )
             until = min((step.begins for step in further if step.is_worse), default=change.stop)
             mine = [at for at in accepted if until == change.stop or at < max(until - AROUND, begins + 1)]
             if begins >= first:

@@ -27,6 +27,8 @@ def _kind(job: JobVerdict) -> str | None:
     """What is new of a job; None where nothing is."""
     if job.news in ("new", "cleared"):
         return job.news
+    if job.cleared:
+        return "cleared"
     if job.changed_tonight:
         return "not_comparable" if job.refused else "changed"
     if job.ended_tonight:
