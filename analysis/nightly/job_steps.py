@@ -28,8 +28,8 @@ from logparse.light_dataclass import dataclass, replace
 StepState = Literal["new", "open", "accepted", "expired", "cleared"]
 # Metrics of the result, which other settings change than those of the speed.
 OF_RESULT = ("final_loss", "grad_norm", "nan_share", "skipped_share")
-# A metric that follows another may seem to change by so much more.
-ROOM = 1.25
+# A metric that follows another may seem to change by so many times as much, and more where it grows meanwhile.
+ROOM, GROWING = 1.25, 2.0
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,8 @@ def _is_part(step: MetricStep, group: Sequence[MetricStep], place: Mapping[str, 
         return False
     times = [other for other in group if _is_timed(other)]
     lasts = any(other.ended is None or place[other.ended] > place[step.found] for other in times)
-    return lasts and any(_size(step) <= ROOM * _size(other) for other in times)
+    room = GROWING if step.is_drift else ROOM
+    return lasts and any(_size(step) <= room * _size(other) for other in times)
 
 
 def _is_timed(step: MetricStep) -> bool:
@@ -180,8 +181,17 @@ def find_job_steps(
     place = {run_id: at for at, run_id in enumerate(ids)}
     every = [step for metric in metrics for step in metric.steps]
     bounds = [place[run_id] for step in every for run_id in (step.began, step.ended) if run_id is not None]
-    steps = (_placed(runs, group, place, bounds, context) for group in groups)
-    return tuple(replace(step, block=block) for step in steps)
+    steps: list[JobStep] = []
+    for group in groups:
+        step = _placed(runs, group, place, bounds, context)
+        if not any(_goes_on(step, other) for other in steps):
+            steps.append(replace(step, block=block))
+    return tuple(steps)
+
+
+def _goes_on(step: JobStep, earlier: JobStep) -> bool:
+    """Whether ``step`` is the growth of an earlier one that is open and came slowly too."""
+    return step.is_slow and earlier.is_slow and earlier.is_open and not step.changes.keys().isdisjoint(earlier.changes)
 
 
 def _placed(
