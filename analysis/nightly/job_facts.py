@@ -65,9 +65,8 @@ def failed_since(records: pl.DataFrame, sample: Observations, when: datetime) ->
 def failed_nights(records: pl.DataFrame, sample: Observations) -> tuple[int, datetime | None]:
     """How many of the newest runs failed in a row, and when the first of them began."""
     reasons = {run.run_id: run.reason for run in sample.left_out if run.reason != "same_job"}
-    rows = [
-        row for row in records.select("run_id", "when").iter_rows() if row[0] in reasons or does_count(row[0], sample)
-    ]
+    known = reasons.keys() | set(sample.runs["run_id"])
+    rows = [row for row in records.select("run_id", "when").iter_rows() if row[0] in known]
     failed = list(takewhile(lambda row: reasons.get(row[0]) in FAILED, reversed(rows)))
     return len(failed), failed[-1][1] if failed else None
 
