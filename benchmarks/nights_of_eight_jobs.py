@@ -1,37 +1,45 @@
 """Simulate the nights of eight jobs: how soon each rule finds a change, and how often it reports one without a change.
 
-Each seed has eight quiet jobs and eight jobs with one true change each, sixty nights long. Steps have noise, and now
+Each seed has eight quiet jobs a world, and jobs with one true change each, sixty nights long. Steps have noise, and now
 and then one of them has a pause. Half of the jobs save periodically. Neighbouring nights are correlated, one night of
-each job runs on a slower node, and an upgrade changes numbers by less than a threshold. The gate is judged by
-``verdicts_of_runs``, next to the rule "3 % above the median of 7 nights" and to Apache Otava if it is installed.
+each job runs on a slower node, and an upgrade changes numbers by less than a threshold. WORLDS lists how clusters
+differ in their noise.
 
-    python benchmarks/nights_of_eight_jobs.py [SEEDS [FIRST]]
+Whole histories are judged by ``verdicts_of_runs``, next to the rule "3 % above the median of 7 nights" and to Apache
+Otava if it is installed. The nights around a change are judged as the command ``gate`` does, and their screens counted.
+
+    python benchmarks/nights_of_eight_jobs.py [SEEDS [FIRST [TABLE ...]]]
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.util import find_spec
+from io import StringIO
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from rich.console import Console
 
 from analysis.history.run_records import run_frame
-from analysis.nightly.policy import Policy
+from analysis.nightly.gate_jobs import judge_jobs
+from analysis.nightly.job_facts import HistoryOfJobs
+from analysis.nightly.job_verdict import JobVerdict
+from analysis.nightly.policy import FAILING, Policy, read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
+from analysis.present.terminal import print_parts
+from analysis.present.views.jobs import compose_jobs
+from logparse.errors import InputError
 
-SEEDS, NIGHTS, BEGINS, PER = 20, 60, 35, 90
-# Earlier nights that a rule needs before it judges.
-LEARNING = 5
-NIGHT_SPREAD, CORRELATION, STEP_SPREAD = 0.002, 0.3, 0.01
-# Chance of a pause in a step, and its mean length in steps.
-PAUSE_RATE, PAUSE_STEPS = 0.002, 2.0
-SAVE_EVERY, SAVE_STEPS, SAVE_SPREAD = 50, 3.0, 0.2
+SEEDS, NIGHTS, BEGINS, AGAIN, PER = 20, 60, 35, 47, 90
+# Earlier nights that a rule needs before it judges; nights in which a change must be found, and columns of a screen.
+LEARNING, BY_NIGHT, COLUMNS = 5, 3, 80
+STEP_SPREAD, SAVE_EVERY, SAVE_STEPS, SAVE_SPREAD = 0.01, 50, 3.0, 0.2
 START_UP_S, START_UP_SPREAD = 15.0, 0.1
 SLOWER_NODE, UPGRADE, UPGRADE_MEMORY = 0.015, 0.002, 0.003
 MEMORY, MEMORY_SPREAD = 5e10, 0.001
@@ -41,6 +49,7 @@ JOBS = ((40, 5000), (60, 2500), (80, 9300), (100, 1200), (120, 600), (150, 3000)
 CHANGES = ("+1 %", "+2 %", "+3 %", "+5 %", "tail", "memory +8 %", "drift", "NaN", "crash")
 # Night, counted from the first of the change, by which it must be found; drift by its night of +1.2 %.
 WANTED = dict(zip(CHANGES, (3, 2, 2, 2, 2, 2, 24, 1, 1), strict=True))
+Floats = NDArray[np.float64]
 Alarms = list[bool]
 # Alarms of a rule by night for each job.
 Rule = Callable[[Sequence["Job"]], list[Alarms]]
@@ -54,38 +63,82 @@ METRICS = {
 
 
 @dataclass(frozen=True)
+class World:
+    """The noise of a cluster: the spread between nights, drawn by job from a range, and their correlation.
+
+    ``pauses`` are the chance of one in a step and its mean length in steps. ``slow_runs`` is the chance of a run that
+    is slower by 1 to 10 %, of which a third are slow again on the next. ``together`` is how often all jobs are slow for
+    one or two nights. A night has ``runs`` runs of a job, each on a node of its own where ``nodes`` says so.
+    """
+
+    spread: tuple[float, float] = (0.002, 0.002)
+    correlation: float = 0.3
+    pauses: tuple[float, float] = (0.002, 2.0)
+    slow_runs: float = 0.0
+    together: int = 0
+    runs: int = 1
+    nodes: bool = False
+
+
+WORLDS = {
+    "quiet": World(),
+    "hiccups": World((0.003, 0.015), pauses=(0.004, 3.0), slow_runs=0.04),
+    "noise of 3 % that lasts": World((0.03, 0.03), correlation=0.6),
+    "nights slow together": World(together=6),
+    "three runs a night": World(runs=3),
+    "two nodes": World(runs=2, nodes=True),
+    "noise of 0.3 %": World((0.003, 0.003)),
+    "noise of 1 %": World((0.01, 0.01)),
+}
+# Changes of the nights that are judged as the gate does, each in its world.
+JUDGED_AS_GATE = (
+    ("noise of 0.3 %", "+1 %"),
+    ("noise of 1 %", "+3 %"),
+    ("noise of 0.3 %", "+3 % twice"),
+    ("noise of 1 %", "+3 % twice"),
+    ("three runs a night", "+3 %"),
+    ("two nodes", "+4 % on one node"),
+    ("quiet", "batch"),
+)
+
+
+@dataclass(frozen=True)
 class Job:
-    """The nights of one job as rows of the history, and the change that begins on night BEGINS."""
+    """The runs of one job as rows of the history, so many a night, and the change that begins on night BEGINS."""
 
     name: str
     rows: list[dict[str, Any]]
     change: str | None
+    runs: int = 1
 
     def values(self, metric: str) -> list[float]:
-        """A metric by night."""
+        """A metric by run."""
         return [row[metric] for row in self.rows]
 
 
-def correlated(rng: np.random.Generator, spread: float, nights: int = NIGHTS) -> NDArray[np.float64]:
-    """Noise of nights, each correlated with the one before."""
-    noise = rng.normal(0, spread, nights)
-    for at in range(1, nights):
-        noise[at] = CORRELATION * noise[at - 1] + np.sqrt(1 - CORRELATION**2) * noise[at]
+def correlated(rng: np.random.Generator, spread: float, correlation: float, runs: int) -> Floats:
+    """Noise of runs, each correlated with the one before."""
+    noise = rng.normal(0, spread, runs)
+    for at in range(1, runs):
+        noise[at] = correlation * noise[at - 1] + np.sqrt(1 - correlation**2) * noise[at]
     return noise
 
 
-def simulate_job(seed: int, place: int, change: str | None) -> Job:
+def simulate_job(seed: int, place: int, change: str | None, world: World = WORLDS["quiet"]) -> Job:
     """Sixty nights of one job."""
     rng = np.random.default_rng([seed, place, len(change or "")])
     steps, ms = JOBS[place % len(JOBS)]
-    level, memory = levels(rng, change)
+    runs = NIGHTS * world.runs
+    level, memory = levels(rng, change, world, shared_slowness(seed, world))
     saves = steps // SAVE_EVERY if place % 2 == 0 else 0
     name = f"{place}-{change or 'quiet'}"
     rows = []
-    for night in range(NIGHTS):
+    for at in range(runs):
+        night = at // world.runs
         holds = night >= BEGINS
-        times = ms * np.exp(level[night] + rng.normal(0, STEP_SPREAD, steps))
-        pauses = (rng.random(steps) < PAUSE_RATE) * rng.exponential(PAUSE_STEPS, steps) * ms
+        times = ms * np.exp(level[at] + rng.normal(0, STEP_SPREAD, steps))
+        rate, length = world.pauses
+        pauses = (rng.random(steps) < rate) * rng.exponential(length, steps) * ms
         if change == "tail" and holds:
             pauses[TAIL_EVERY - 1 :: TAIL_EVERY] += times[TAIL_EVERY - 1 :: TAIL_EVERY]
         saving = (SAVE_STEPS * ms * np.exp(rng.normal(0, SAVE_SPREAD, saves))).sum()
@@ -93,30 +146,57 @@ def simulate_job(seed: int, place: int, change: str | None) -> Job:
         health = {
             "nan_share": NAN_STEPS / steps if change == "NaN" and holds else 0.0,
             "crashed_at": steps // 2 if change == "crash" and night == BEGINS else None,
-            "max_memory_allocated_bytes": memory[night],
+            "max_memory_allocated_bytes": memory[at],
+            "global_batch_size": 64 if change == "batch" and holds else 32,
         }
-        rows.append(as_row(name, place, night, steps, health | measure(times, pauses, saving + start_up)))
-    return Job(name, rows, change)
+        if world.nodes:
+            health["labels"] = [{"name": "node", "value": f"node-{at % world.runs}"}]
+        rows.append(as_row(name, place, world, at, steps, health | measure(times, pauses, saving + start_up)))
+    return Job(name, rows, change, world.runs)
 
 
-def levels(rng: np.random.Generator, change: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """By night, the logarithm of the pace of a job, and its memory in bytes."""
-    level = correlated(rng, NIGHT_SPREAD)
-    level[rng.integers(LEARNING, BEGINS - 2)] += SLOWER_NODE
-    upgrade = rng.integers(LEARNING, BEGINS - LEARNING)
-    level[upgrade:] += UPGRADE
-    memory = MEMORY * np.exp(rng.normal(0, MEMORY_SPREAD, NIGHTS))
-    memory[upgrade:] *= 1 + UPGRADE_MEMORY
+def shared_slowness(seed: int, world: World) -> Floats:
+    """How much slower all jobs are, by night: one or two nights in a row, by 2 to 8 %."""
+    rng, slower = np.random.default_rng([seed, 1000]), np.zeros(NIGHTS)
+    for _ in range(world.together):
+        first = rng.integers(LEARNING, NIGHTS)
+        slower[first : first + rng.integers(1, 3)] = rng.uniform(0.02, 0.08)
+    return slower
+
+
+def levels(rng: np.random.Generator, change: str | None, world: World, shared: Floats) -> tuple[Floats, Floats]:
+    """By run, the logarithm of the pace of a job, and its memory in bytes."""
+    runs = NIGHTS * world.runs
+    nights = np.arange(runs) // world.runs
+    unit = correlated(rng, 1.0, world.correlation, runs)
+    slower_night, upgrade = rng.integers(LEARNING, BEGINS - 2), rng.integers(LEARNING, BEGINS - LEARNING)
+    memory = MEMORY * np.exp(rng.normal(0, MEMORY_SPREAD, runs))
+    level = unit * rng.uniform(*world.spread) + hiccups(rng, world.slow_runs, runs) + shared[nights]
+    level += SLOWER_NODE * (nights == slower_night) + UPGRADE * (nights >= upgrade)
+    memory[nights >= upgrade] *= 1 + UPGRADE_MEMORY
+    since = nights - BEGINS + 1
     if change == "drift":
-        level[BEGINS:] += DRIFT * np.arange(1, NIGHTS - BEGINS + 1)
+        level += DRIFT * np.maximum(since, 0)
     elif change == "memory +8 %":
-        memory[BEGINS:] *= 1.08
+        memory[since > 0] *= 1.08
     elif change and change.startswith("+"):
-        level[BEGINS:] += np.log1p(float(change[1]) / 100)
+        more = np.log1p(float(change[1]) / 100)
+        concerned = np.arange(runs) % world.runs == 0 if "node" in change else np.ones(runs, bool)
+        level += more * (concerned & (since > 0))
+        level += more * (nights >= AGAIN) * ("twice" in change)
+    elif change == "batch":
+        level += np.log(2) * (since > 0)
     return level, memory
 
 
-def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: float) -> dict[str, float | None]:
+def hiccups(rng: np.random.Generator, rate: float, runs: int) -> Floats:
+    """How much slower each run is by accident."""
+    slow = (rng.random(runs) < rate) * rng.uniform(0.01, 0.1, runs)
+    again = np.append(0.0, slow[:-1]) * (rng.random(runs) < 1 / 3)
+    return np.maximum(slow, again)
+
+
+def measure(times: Floats, pauses: Floats, between: float) -> dict[str, float | None]:
     """The metrics of a run by the definitions of the analysis: a step 25 % slower than the others is a stall."""
     all_times = times + pauses
     stalls = all_times > 1.25 * np.median(all_times)
@@ -134,16 +214,17 @@ def measure(times: NDArray[np.float64], pauses: NDArray[np.float64], between: fl
     }
 
 
-def as_row(name: str, place: int, night: int, steps: int, figures: Mapping[str, Any]) -> dict[str, Any]:
+def as_row(name: str, place: int, world: World, at: int, steps: int, figures: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the history."""
-    when = datetime(2026, 3, 1, 20) + timedelta(days=night)
-    shape = {"num_layers": 32, "hidden_size": 4096 + 128 * place, "global_batch_size": 32, "seq_length": 4096}
+    night, number = divmod(at, world.runs)
+    when = datetime(2026, 3, 1, 20) + timedelta(days=night, hours=number)
+    shape = {"num_layers": 32, "hidden_size": 4096 + 128 * place, "seq_length": 4096}
     return {
         **shape,
         "world_size": 8,
-        "run_id": f"{name}-{night:03}",
-        "begins": f"{name}{night}",
-        "name": f"{name}-{night}",
+        "run_id": f"{name}-{at:03}",
+        "begins": f"{name}{at}",
+        "name": f"{name}-{at}",
         "skipped_share": 0.0,
         **dict.fromkeys(("recorded_at", "begun_at"), when),
         **{column: [] for column in ("landmarks", "labels", "versions", "settings")},
@@ -152,11 +233,39 @@ def as_row(name: str, place: int, night: int, steps: int, figures: Mapping[str, 
     }
 
 
-def by_gate(jobs: Sequence[Job], policy: Policy | None = None) -> list[Alarms]:
+def frame(jobs: Sequence[Job]) -> pl.DataFrame:
+    """The runs of all jobs as a history has them."""
+    return run_frame([row for job in jobs for row in job.rows]).with_columns(release=pl.lit("r"))
+
+
+def policy_of(jobs: Sequence[Job]) -> Policy:
+    """The default policy without losses, which these runs do not have, by node where the runs name one."""
+    table: dict[str, Any] = {"metrics": {"final_loss": "off"}}
+    return read_policy(table | ({"block_by": "node"} if jobs[0].rows[0]["labels"] else {}))
+
+
+def by_gate(jobs: Sequence[Job]) -> list[Alarms]:
     """The alarms of our gate."""
-    runs = run_frame([row for job in jobs for row in job.rows]).with_columns(release=pl.lit("r"))
-    verdicts = verdicts_of_runs(runs, runs["run_id"], policy or Policy(), {})
-    return [[verdicts.get(row["run_id"]) in ("regression", "crashed") for row in job.rows] for job in jobs]
+    runs = frame(jobs)
+    verdicts = verdicts_of_runs(runs, runs["run_id"], policy_of(jobs), {})
+    alarms = [[verdicts.get(row["run_id"]) in ("regression", "crashed") for row in job.rows] for job in jobs]
+    return [
+        [any(some[at : at + job.runs]) for at in range(0, len(some), job.runs)]
+        for job, some in zip(jobs, alarms, strict=True)
+    ]
+
+
+def judge_nights(jobs: Sequence[Job], nights: Collection[int]) -> Iterator[tuple[int, list[JobVerdict]]]:
+    """Each of ``nights`` as the command ``gate`` judges it by the runs until then."""
+    runs, policy = frame(jobs), policy_of(jobs)
+    history = HistoryOfJobs(lambda ids: runs.filter(pl.col("run_id").is_in(list(ids))), _without_steps)
+    for night in nights:
+        before = pl.col("begun_at") < datetime(2026, 3, 2, 12) + timedelta(days=night)
+        yield night, judge_jobs(runs.filter(before), policy, history)
+
+
+def _without_steps(_: str) -> pl.DataFrame:
+    raise InputError("simulated runs have no steps")
 
 
 def by_median(jobs: Sequence[Job]) -> list[Alarms]:
@@ -217,35 +326,42 @@ def print_table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
         print(f"| {' | '.join(row)} |", flush=True)
 
 
-def main() -> None:
-    """Print both tables."""
-    seeds, first = (int(text) for text in (sys.argv[1:] + [SEEDS, 0][len(sys.argv) - 1 :]))
-    rules: dict[str, Rule] = {"gate": by_gate, "median of 7, 3 %": by_median}
-    if find_spec("otava"):
-        rules["Otava"] = by_otava
+def rules() -> dict[str, Rule]:
+    """The rules that judge the quiet cluster."""
+    known: dict[str, Rule] = {"gate": by_gate, "median of 7, 3 %": by_median}
+    return known | ({"Otava": by_otava} if find_spec("otava") else {})
+
+
+def print_false_alarms(seeds: Sequence[int]) -> None:
+    """False alarms of the gate in each world, and of other rules in the quiet one."""
+    cases = [(name, world, "gate", by_gate) for name, world in WORLDS.items()]
+    cases += [("quiet", WORLDS["quiet"], name, rule) for name, rule in rules().items() if name != "gate"]
+    nights = len(seeds) * (NIGHTS - LEARNING)
+
+    def rates() -> Iterator[Sequence[str]]:
+        for name, world, rule_name, rule in cases:
+            quiet = ([simulate_job(seed, place, None, world) for place in range(len(JOBS))] for seed in seeds)
+            begun, red = np.sum([count_false(rule(jobs)) for jobs in quiet], axis=0)
+            yield [name, rule_name, f"{begun / nights / len(JOBS) * PER:.2f}", f"{red / nights:.1%}"]
+
+    print_table(("world", "rule", f"false alarms per job and {PER} nights", "nights with any of 8 jobs"), rates())
+
+
+def print_found(seeds: Sequence[int]) -> None:
+    """When each rule finds a change in the quiet world."""
     found: dict[tuple[str, str], list[int | None]] = defaultdict(list)
     forgotten: dict[str, int] = defaultdict(int)
-    false: dict[str, NDArray[np.int64]] = {name: np.zeros(2, np.int64) for name in rules}
-    for seed in range(first, first + seeds):
-        quiet = [simulate_job(seed, place, None) for place in range(len(JOBS))]
+    for seed in seeds:
         changed = [simulate_job(seed, seed + place, change) for place, change in enumerate(CHANGES)]
-        for name, rule in rules.items():
-            false[name] += count_false(rule(quiet))
+        for name, rule in rules().items():
             for job, alarms in zip(changed, rule(changed), strict=True):
                 found[name, str(job.change)].append(nights_to(alarms))
                 forgotten[name] += forgets(job, alarms)
-    nights = seeds * (NIGHTS - LEARNING)
     print_table(
-        ("rule", f"false alarms per job and {PER} nights", "nights with any of 8 jobs", "alarms that end too early"),
-        (
-            [name, f"{begun / nights / len(JOBS) * PER:.2f}", f"{red / nights:.1%}", str(forgotten[name])]
-            for name, (begun, red) in false.items()
-        ),
+        ("change", "wanted by night", *(f"{name}: median night, in time" for name in rules())),
+        ([change, str(WANTED[change]), *(cell(change, found[name, change]) for name in rules())] for change in CHANGES),
     )
-    print_table(
-        ("change", "wanted by night", *(f"{name}: median night, in time" for name in rules)),
-        ([change, str(WANTED[change]), *(cell(change, found[name, change]) for name in rules)] for change in CHANGES),
-    )
+    print(f"\nAlarms that end although the change lasts: {dict(forgotten)}")
 
 
 def cell(change: str, nights: Sequence[int | None]) -> str:
@@ -253,6 +369,67 @@ def cell(change: str, nights: Sequence[int | None]) -> str:
     middle = float(np.median([night or NIGHTS for night in nights]))
     in_time = np.mean([(night or NIGHTS) <= WANTED[change] for night in nights])
     return f"{'never' if middle >= NIGHTS else f'{middle:g}'}, {in_time:.0%}"
+
+
+def print_news(seeds: Sequence[int]) -> None:
+    """The share of changes that the command ``gate`` tells as it should, and its longest screen."""
+    right: dict[tuple[str, str, int], list[bool]] = defaultdict(list)
+    for seed in seeds:
+        for at, (world, change) in enumerate(JUDGED_AS_GATE):
+            job = simulate_job(seed, seed + at, change, WORLDS[world])
+            for first in (BEGINS, AGAIN) if "twice" in change else (BEGINS,):
+                verdicts = [jobs for _, jobs in judge_nights([job], range(first, first + BY_NIGHT))]
+                right[change, world, first].append(is_quiet(verdicts) if change == "batch" else is_told(verdicts))
+    print_table(
+        ("change", "world", "step", f"new by night {BY_NIGHT}; batch: no alarm"),
+        (
+            [change, world, "second" if at == AGAIN else "first", f"{np.mean(r):.0%}"]
+            for (change, world, at), r in right.items()
+        ),
+    )
+    print(f"\nLongest screen of eight jobs: {max(map(longest_screen, seeds))} lines at {COLUMNS} columns")
+
+
+def is_told(nights: Sequence[Sequence[JobVerdict]]) -> bool:
+    """Whether a night of the change shows it as new."""
+    return any(job.news == "new" for jobs in nights for job in jobs)
+
+
+def is_quiet(nights: Sequence[Sequence[JobVerdict]]) -> bool:
+    """Whether no night fails the gate or misses a job."""
+    return not any(
+        job.missing or job.refused or job.verdict in FAILING["regression"] for jobs in nights for job in jobs
+    )
+
+
+def longest_screen(seed: int) -> int:
+    """The most lines that the gate prints of eight jobs with one change each, on the nights of their changes."""
+    changes = ("+3 % twice", "+5 %", "tail", "memory +8 %", "NaN", "crash", "batch", "+1 %")
+    jobs = [simulate_job(seed, place, change, WORLDS["hiccups"]) for place, change in enumerate(changes)]
+    nights = [BEGINS, BEGINS + 1, BEGINS + 4, AGAIN + 1]
+    return max(lines_of(verdicts) for _, verdicts in judge_nights(jobs, nights))
+
+
+def lines_of(verdicts: Sequence[JobVerdict]) -> int:
+    """The lines of the screen of a gate."""
+    screen = StringIO()
+    print_parts(Console(file=screen, width=COLUMNS), compose_jobs(verdicts))
+    return screen.getvalue().count("\n")
+
+
+TABLES: dict[str, Callable[[Sequence[int]], None]] = {
+    "false": print_false_alarms,
+    "found": print_found,
+    "news": print_news,
+}
+
+
+def main() -> None:
+    """Print the tables, or those that are named."""
+    numbers = [int(text) for text in sys.argv[1:] if text.isdigit()]
+    seeds, first = [*numbers, *(SEEDS, 0)[len(numbers) :]]
+    for name in [text for text in sys.argv[1:] if text in TABLES] or TABLES:
+        TABLES[name](range(first, first + seeds))
 
 
 if __name__ == "__main__":

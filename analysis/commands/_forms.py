@@ -19,11 +19,20 @@ from logparse.light_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Form:
-    """The form that the flags of a command ask for: a screen, where they ask for none. Raises UsageError for two."""
+    """The form that the flags of a command ask for: a screen, where they ask for none. Raises UsageError for two.
+
+    ``verbose`` asks for all details on the screen, which Markdown always has.
+    """
 
     as_json: bool = False
     as_markdown: bool = False
     no_color: bool = False
+    verbose: bool = False
+
+    @property
+    def details(self) -> bool:
+        """Whether all details are shown."""
+        return self.verbose or self.as_markdown
 
     def __post_init__(self) -> None:
         if self.as_json and self.as_markdown:

@@ -53,7 +53,7 @@ def compare_jobs(named: Sides, question: Question) -> ComparedJobs | None:
 
 def print_jobs_of_sides(compared: ComparedJobs, form: Form) -> None:
     """Print the verdicts in the ``form`` that is asked for."""
-    form.print(lambda: document(compared), lambda: compose_jobs_of_sides(compared))
+    form.print(lambda: document(compared), lambda: compose_jobs_of_sides(compared, form.details))
 
 
 def exit_of_sides(compared: ComparedJobs, strict: bool, failing: frozenset[Verdict]) -> None:

@@ -83,7 +83,7 @@ def parse_span(text: str) -> tuple[date, date]:
 
 def print_jobs(jobs: Sequence[JobVerdict], history: str | None, form: Form) -> None:
     """Print the verdicts in the ``form`` that is asked for; commands name ``history``, which the user gave."""
-    form.print(lambda: document(jobs), lambda: compose_jobs(jobs, project_policy().run_url, history))
+    form.print(lambda: document(jobs), lambda: compose_jobs(jobs, project_policy().run_url, history, form.details))
 
 
 def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:

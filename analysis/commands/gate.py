@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -47,7 +47,7 @@ Baseline = Annotated[
     typer.Option(
         "--baseline",
         metavar="SEL",
-        help="Baseline: a log, a folder, a run id, or key=value.",
+        help="Baseline: log, folder, run id, or key=value.",
     ),
 ]
 Candidate = Annotated[str | None, typer.Option("--candidate", metavar="SEL", help="Candidate, in the same form.")]
@@ -81,6 +81,9 @@ Webhook = Annotated[
 WebhookText = Annotated[
     Literal["json", "text"], typer.Option("--webhook-as", help="Form of the message; JSON has it as `text`.")
 ]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Show every metric, its expected range, and all that changed.")
+]
 Out = Annotated[
     ResultFolder | None,
     options.result_folder(help=filled(msg("Folder for {names}."), names=", ".join(output.name for output in OUTPUTS))),
@@ -92,23 +95,38 @@ JUNIT, SUMMARY = "junit.xml", "summary.md"
 
 
 def _telling_failure(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` that leaves no file of an earlier verdict in ``-o``: where it fails, the files say why."""
+    """``command`` that leaves no file of an earlier verdict in ``-o``: where it fails, the files say why.
+
+    So does the summary of the job. An error that follows from the verdict finds both written.
+    """
 
     @functools.wraps(command)
     def wrapper(*, out: ResultFolder | None, force: bool, **values: Any) -> None:
-        if out is not None:
-            inputs = input_files((values.get("baseline"), values.get("candidate")))
-            out.check(force, (JUNIT, SUMMARY), inputs)
+        before = _size_of_job_summary()
         try:
-            command(out=out, force=force, **values)
+            if out is not None:
+                inputs = input_files((values.get("baseline"), values.get("candidate")))
+                out.check(force, (JUNIT, SUMMARY), inputs)
+            with _files_of_failure(out, force):
+                command(out=out, force=force, **values)
         except LogparseError as error:
-            # One that follows from the verdict finds the files of the verdict written.
-            with suppress(LogparseError):
-                if out is not None and not out.published:
-                    _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)}, force)
+            if _size_of_job_summary() == before:
+                _add_to_job_summary(no_verdict(error), teller())
             raise
 
     return wrapper
+
+
+@contextmanager
+def _files_of_failure(out: ResultFolder | None, force: bool) -> Iterator[None]:
+    """Write why the gate failed, unless the files of its verdict are written."""
+    try:
+        yield
+    except LogparseError as error:
+        with suppress(LogparseError):
+            if out is not None and not out.published:
+                _write(out, {JUNIT: junit_of_error(str(error)), SUMMARY: no_verdict(error)}, force)
+        raise
 
 
 @_telling_failure
@@ -131,6 +149,7 @@ def gate(
     force: options.Force = False,
     as_json: options.Json = False,
     as_markdown: options.Markdown = False,
+    verbose: Verbose = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
 ) -> None:
@@ -143,7 +162,7 @@ def gate(
     (with --strict).
     """
     report = teller()
-    form = Form(as_json, as_markdown, no_color)
+    form = Form(as_json, as_markdown, no_color, verbose)
     check_webhook(webhook)
     if baseline is None and candidate is None:
         refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow}, OF_JOBS)
@@ -171,7 +190,7 @@ def gate(
     _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)
     try:
-        print_comparisons([result], form)
+        print_comparisons([result], form, verbose)
     finally:
         # The exit code follows the verdict, even where the reader closed the pipe.
         refuse_incomparable(result)
@@ -260,6 +279,12 @@ def _write(out: ResultFolder, texts: Mapping[str, str | None], force: bool) -> N
         for name, text in texts.items():
             if text is not None:
                 write_bytes(text.encode(), folder / name)
+
+
+def _size_of_job_summary() -> int:
+    """Bytes of the summary of the job; 0 without one."""
+    place = Path(os.environ.get("GITHUB_STEP_SUMMARY") or os.devnull)
+    return place.stat().st_size if place.is_file() else 0
 
 
 def _add_to_job_summary(summary: str, report: Callable[[Note], object]) -> None:

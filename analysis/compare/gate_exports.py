@@ -192,6 +192,11 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
+def verdict_line(verdict: Verdict | None) -> str | None:
+    """The verdict of the whole gate alone, for a script; None where there is none."""
+    return f"{verdict}\n" if verdict else None
+
+
 @dataclass(frozen=True)
 class Output:
     """A file of the gate. ``text`` is None where there is nothing to write.
@@ -207,6 +212,7 @@ class Output:
 OUTPUTS = (
     Output("junit.xml", junit, needs_verdict=False),
     Output("summary.md", lambda judged: judged.summary, needs_verdict=False),
+    Output("verdict.txt", lambda judged: verdict_line(judged.comparison.verdict)),
     Output("benchmark-smaller-is-better.json", lambda judged: benchmark(judged.comparison, worse=1)),
     Output("benchmark-bigger-is-better.json", lambda judged: benchmark(judged.comparison, worse=-1)),
     Output("otava.csv", lambda judged: otava_csv(judged.comparison)),

@@ -1,13 +1,13 @@
 """Where a change of a job begins, by all metrics that it concerns, and what differs there.
 
-Comes in: the runs of a job in the order of time, and the verdicts on its metrics. Goes out: a place among the runs,
-and changes of settings, versions and labels.
+Comes in: the runs of a job in the order of time, and where its metrics changed. Goes out: a place among the runs, and
+changes of settings, versions and labels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import polars as pl
@@ -15,7 +15,6 @@ import polars as pl
 from analysis.compare.comparability import Change, list_changes, rank_of
 from analysis.compare.comparison import measured, values_of
 from analysis.metrics import FINAL_LOSS, Metric
-from analysis.nightly.metric_verdict import MetricNight
 from analysis.stats.prediction import KEPT
 
 # Runs before a change, and after it, whose settings and versions are compared.
@@ -29,29 +28,43 @@ LEAST_SPREAD = 1e-4
 LINE_RUNS, LIKELIER = 15, 2.0
 
 
-def place_start(runs: pl.DataFrame, metrics: Sequence[MetricNight]) -> int | None:
-    """The place of the first run since which ``metrics`` are off, all together; None where none of them is.
+Series = tuple[Sequence[int], Sequence[float]]
 
-    Each place near the beginnings of the single metrics parts the runs in two levels. The place with the least
-    squares of all metrics, as a likelihood has them, is taken.
+
+def series_of(runs: pl.DataFrame, metrics: Iterable[Metric], low: int, high: int) -> list[Series]:
+    """For each of ``metrics``, of the runs at the places from ``low`` to ``high``: places, and logarithms.
+
+    The final loss is left out: it is compared at steps that all runs did.
     """
-    ids = runs["run_id"].to_list()
-    begun = [ids.index(metric.began) for metric in metrics if metric.began in ids]
-    if not begun:
-        return None
-    low, high = max(1, min(begun) - AROUND), min(len(ids) - 1, max(begun) + AROUND)
-    window = runs[max(0, low - KEPT) :].with_columns(place=pl.int_range(max(0, low - KEPT), len(runs)))
-    series = [_series(window, metric.metric) for metric in metrics if metric.began and metric.metric != FINAL_LOSS]
-    if high <= low or not series:
+    window = runs[low:high].with_columns(place=pl.int_range(low, min(high, len(runs))))
+    return [_series(window, metric) for metric in metrics if metric != FINAL_LOSS]
+
+
+def _series(runs: pl.DataFrame, metric: Metric) -> Series:
+    rows = measured(runs, metric)
+    return rows["place"].to_list(), [math.log(value) for value in values_of(rows, metric)]
+
+
+def place_step(series: Sequence[Series], begun: Sequence[int], low: int, high: int) -> int:
+    """The place of the first run of a step of all ``series``, which began near the places ``begun``.
+
+    Each place near by, between ``low`` and ``high``, parts the runs in two levels. The place with the least squares of
+    all metrics, as a likelihood has them, is taken.
+    """
+    places = range(max(low + 1, min(begun) - AROUND), min(high - 1, max(begun) + AROUND) + 1)
+    if not series or not places:
         return min(begun)
-    return min(range(low, high + 1), key=lambda at: sum(_misfit(*one, at) for one in series))
+    return min(places, key=lambda at: sum(_misfit(*one, at) for one in series))
 
 
-def is_slow_growth(runs: pl.DataFrame, at: int, metrics: Sequence[MetricNight]) -> bool:
-    """Whether ``metrics`` became worse along a line that begins well before the place ``at``, without a step there."""
-    low = max(0, at - LINE_RUNS)
-    window = runs[low : at + LINE_RUNS].with_columns(place=pl.int_range(low, min(len(runs), at + LINE_RUNS)))
-    series = [_series(window, metric.metric) for metric in metrics if metric.began and metric.metric != FINAL_LOSS]
+def place_drift(series: Sequence[Series], found: int, low: int) -> int:
+    """The place from which on all ``series`` follow a straight line, before ``found``."""
+    places = range(low, max(low, found - AROUND) + 1)
+    return min(places, key=lambda at: sum(_misfit_of_line(*one, at) for one in series)) if series else found
+
+
+def grew_slowly(series: Sequence[Series], at: int, low: int) -> bool:
+    """Whether ``series`` became worse along a line that begins well before the place ``at``, without a step there."""
     begins = range(low, at - AROUND)
     if not (series and begins):
         return False
@@ -59,23 +72,19 @@ def is_slow_growth(runs: pl.DataFrame, at: int, metrics: Sequence[MetricNight]) 
     return min(sum(_misfit_of_line(*one, begin) for one in series) for begin in begins) < step - LIKELIER * len(series)
 
 
-def _series(runs: pl.DataFrame, metric: Metric) -> tuple[list[int], list[float]]:
-    """The places of the runs that have the metric, and its logarithms."""
-    rows = measured(runs, metric)
-    return rows["place"].to_list(), [math.log(value) for value in values_of(rows, metric)]
-
-
 def _misfit_of_line(places: Sequence[int], logs: Sequence[float], begin: int) -> float:
-    """The same of a level until ``begin`` and a straight line from there on."""
+    """Twice the negative logarithm of the likelihood of a level and a line from ``begin`` on, up to a constant."""
     import numpy as np
 
+    if not logs:
+        return 0.0
     design = np.stack([np.ones(len(places)), np.maximum(0, np.array(places) - begin)], axis=1)
     left = np.array(logs) - design @ np.linalg.lstsq(design, np.array(logs), rcond=None)[0]
-    return len(logs) * math.log(float(left @ left) / len(logs) + LEAST_SPREAD**2) if logs else 0.0
+    return len(logs) * math.log(float(left @ left) / len(logs) + LEAST_SPREAD**2)
 
 
 def _misfit(places: Sequence[int], logs: Sequence[float], at: int) -> float:
-    """Twice the negative logarithm of the likelihood of two levels that part at ``at``, up to a constant."""
+    """The same of two levels that part at ``at``."""
     sides = ([y for x, y in zip(places, logs, strict=True) if (x < at) == before] for before in (True, False))
     squares = sum(sum((y - sum(side) / len(side)) ** 2 for y in side) for side in sides if side)
     return len(logs) * math.log(squares / len(logs) + LEAST_SPREAD**2) if logs else 0.0

@@ -18,8 +18,8 @@ from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.job_facts import is_known
-from analysis.nightly.job_runs import block_of, comparable_with_newest, in_time, place_baseline
-from analysis.nightly.metric_verdict import MetricNight, judge_newest
+from analysis.nightly.job_runs import block_of, comparable_with_newest, ids_of_tonight, in_time, place_baseline
+from analysis.nightly.metric_verdict import MetricNight, MetricRuns, judge_newest
 from analysis.nightly.policy import JobRule
 from logparse.errors import UsageError
 from logparse.light_dataclass import dataclass
@@ -58,9 +58,7 @@ def find_hidden(
     for without in verdicts:
         name = without.metric.column
         with_all = (
-            None
-            if without.metric == FINAL_LOSS
-            else _judged(name, every, rule, partial(is_known, acceptances, every, name))
+            None if without.metric == FINAL_LOSS else _judged(name, every, rule, partial(is_known, acceptances, every))
         )
         if with_all is not None and with_all.verdict == "regression" and without.verdict != "regression":
             yield from _hidden(with_all, every, reasons)
@@ -81,12 +79,15 @@ def _of_job(runs: pl.DataFrame, excluded: pl.DataFrame, rule: JobRule) -> pl.Dat
     return in_time(excluded.filter(pl.col("run_id").is_in(same_job) & whole)).drop_nulls("when")
 
 
-def _judged(name: str, runs: pl.DataFrame, rule: JobRule, is_accepted: Callable[[str], bool]) -> MetricNight | None:
+def _judged(
+    name: str, runs: pl.DataFrame, rule: JobRule, is_accepted: Callable[[str, str], bool]
+) -> MetricNight | None:
     """The verdict on the newest of ``runs``; None where their baseline cannot be placed."""
     with suppress(UsageError):
         before, fixed = place_baseline(runs, rule)
         ordered = before.with_columns(block=block_of(before, rule.block_by))
-        return judge_newest(find_metric(name), rule.metrics[name], ordered, fixed, rule, is_accepted)
+        job = MetricRuns(ordered, fixed, rule, is_accepted, ids_of_tonight(runs))
+        return judge_newest(find_metric(name), rule.metrics[name], job)
     return None
 
 

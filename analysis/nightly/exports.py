@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample
+from analysis.compare.gate_exports import OUTCOMES, family, one_word, sample, verdict_line
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.junit import Case, Outcome, junit_xml
-from analysis.nightly.job_verdict import JobVerdict
+from analysis.nightly.job_verdict import JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from logparse.light_dataclass import dataclass
 
@@ -59,7 +59,9 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
 
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:
-    fails = metric.verdict in judged.failing and (metric in job.new_metrics or not judged.only_new)
+    fails = metric.verdict in judged.failing and (
+        not judged.only_new or metric.metric in {one.metric for one in job.new_metrics}
+    )
     shown = judged.suspicious if metric.verdict == "suspicious" else OUTCOMES.get(metric.verdict)
     outcome: Outcome = "failure" if fails else shown
     if judged.strict and metric.verdict == job.verdict == "insufficient data":
@@ -117,6 +119,7 @@ def benchmark(judged: JudgedJobs, worse: int) -> str | None:
 JOB_OUTPUTS: Mapping[str, Callable[[JudgedJobs], str | None]] = {
     "junit.xml": junit,
     "summary.md": lambda judged: judged.summary,
+    "verdict.txt": lambda judged: verdict_line(verdict_of(judged.jobs)),
     "benchmark-smaller-is-better.json": lambda judged: benchmark(judged, worse=1),
     "benchmark-bigger-is-better.json": lambda judged: benchmark(judged, worse=-1),
     "openmetrics.txt": openmetrics,

@@ -6,26 +6,26 @@ family of tests, held together by Holm's procedure, as those of one comparison a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
 import polars as pl
 
-from analysis.compare.comparability import Field, check_fields
+from analysis.compare.comparability import Field
 from analysis.compare.independent_records import Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
-from analysis.compare.verdict import CLOSE, find_metric
+from analysis.compare.verdict import CLOSE
 from analysis.compare.work_difference import Less, flatters, is_setting_of_work
 from analysis.metrics import FINAL_LOSS
-from analysis.nightly.change_start import changes_around, is_slow_growth, place_start
 from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_facts import (
     LOSSES_READ,
     HistoryOfJobs,
     accepted_changes,
+    by_effect,
     does_count,
     failed_nights,
     failed_since,
@@ -35,9 +35,12 @@ from analysis.nightly.job_facts import (
 )
 from analysis.nightly.job_runs import (
     FAILED,
+    MOST_FIELDS,
     MOST_IDLE_DAYS,
     block_of,
     comparable_with_newest,
+    differing,
+    ids_of_tonight,
     in_time,
     is_missing,
     nothing_to_judge,
@@ -46,9 +49,11 @@ from analysis.nightly.job_runs import (
     usable_baseline,
     without_failed,
 )
+from analysis.nightly.job_steps import JobStep, StepContext, find_job_steps
 from analysis.nightly.job_verdict import EndedSeries, JobVerdict
-from analysis.nightly.metric_verdict import MetricNight, judge_newest
+from analysis.nightly.metric_verdict import MOST_ENDED_DAYS, MetricNight, MetricRuns
 from analysis.nightly.policy import JobRule, Policy
+from analysis.nightly.testbeds import Testbeds, find_steps_of_testbeds, judge_testbeds, worst_of_testbeds
 from analysis.nightly.trend import split_series
 from analysis.stats.noise import LEVEL
 from analysis.stats.prediction import FEWEST, KEPT
@@ -58,8 +63,6 @@ from logparse.light_dataclass import replace
 
 # Kinds of work that settings show, not results.
 BY_SETTINGS = ("samples", "length", "tokens", "attention", "weights", "experts", "window", "layers")
-# Metrics of the result, which other settings change than those of the speed.
-OF_RESULT = ("final_loss", "grad_norm", "nan_share", "skipped_share")
 
 
 def judge_jobs(runs: pl.DataFrame, policy: Policy, history: HistoryOfJobs) -> list[JobVerdict]:
@@ -82,7 +85,14 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, history: HistoryOfJobs) -> li
     verdicts = [_judge(rule, job, sample, pace, history) for rule, job, sample in jobs]
     verdicts = [_with_successor(job, [other.runs for other in verdicts]) for job in verdicts]
     held = iter(step_down([metric.p for job in verdicts for metric in job.metrics]))
-    return [replace(job, metrics=tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
+    return [_without_held(job, tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
+
+
+def _without_held(job: JobVerdict, metrics: tuple[MetricNight, ...]) -> JobVerdict:
+    """``job`` with its metrics, and without open steps of those that are not significant among all tests."""
+    names = {metric.metric for metric in metrics if metric.reason == "one_of_many"}
+    steps = (step for step in job.steps if not step.is_open or any(one.metric not in names for one in step.steps))
+    return replace(job, metrics=metrics, steps=tuple(steps))
 
 
 def _has_runs(rule: JobRule, sample: Observations) -> bool:
@@ -100,25 +110,32 @@ def _judge(
     rule: JobRule, records: pl.DataFrame, sample: Observations, pace: Sequence[datetime], history: HistoryOfJobs
 ) -> JobVerdict:
     """``pace`` are the times of the job that ran last; the last of them is the newest of all jobs."""
-    comparable, refused = comparable_with_newest(sample.runs)
+    comparable, changed = comparable_with_newest(sample.runs)
     idle = (pace[-1] - records["when"][-1]).days
     left_out = failed_since(records, sample, comparable["when"][-1])
     rule = usable_baseline(comparable, rule)
     failed = next((run for run in left_out if run.run_id == records["run_id"][-1] and run.reason in FAILED), None)
     nights, since = failed_nights(records, sample) if failed else (0, None)
     missing = is_missing(records, pace)
+    tonight = ids_of_tonight(records)
+    effect, expired = by_effect(comparable, rule, history.acceptances)
     name = rule.name or job_name(comparable)
-    refused = () if idle > MOST_IDLE_DAYS else refused
+    changed = () if idle > MOST_IDLE_DAYS else changed
+    is_settled = rule.of_series or not tonight.issuperset(comparable["run_id"]) or any(effect)
+    refused = () if is_settled else changed
     job = JobVerdict(
-        *(name, rule.owners, rule.baseline.text, comparable, (), refused, (), left_out, idle),
+        *(name, rule.owners, rule.baseline.text, comparable, (), refused, left_out, idle),
         failed=failed,
         missing=missing,
         missing_before=missing and is_missing(records, pace[:-1]),
         newest_when=records["when"][-1],
-        accepted=tuple(accepted_changes(comparable, rule, history.acceptances)),
+        accepted=tuple(accepted_changes(comparable, rule, history.acceptances, changed)),
         failed_nights=nights,
         failed_since=since,
         failed_row=records.row(-1, named=True) if failed else None,
+        changed=changed,
+        block_by=rule.block_by,
+        failed_tonight=since is not None and since >= min(records.filter(pl.col("run_id").is_in(tonight))["when"]),
         failed_before=failed_nights(records[:-1], sample)[0] if does_count(records["run_id"][-1], sample) else 0,
     )
     job = replace(job, ended=_ended(rule, job, sample.runs, pace[-1], history))
@@ -129,20 +146,35 @@ def _judge(
     losses = losses_at_the_end(read, history) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
     ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
-    metrics = _metrics(ordered, fixed, rule, comparable, history)
+    watched = MetricRuns(ordered, fixed, rule, partial(is_known, history.acceptances, comparable), tonight)
+    testbeds = _judge_metrics(watched, comparable, history)
+    metrics = worst_of_testbeds(testbeds)
     less = _less_work(comparable, metrics, history)
+    testbeds = {block: tuple(_explained(metric, less) for metric in nights) for block, nights in testbeds.items()}
     metrics = tuple(_explained(metric, less) for metric in metrics)
-    job = replace(job, hidden=_hidden(comparable, rule, metrics, history))
-    worse = [metric for metric in metrics if metric.is_open and metric.began]
-    start = place_start(comparable, worse)
-    if start is None:
-        return replace(job, metrics=metrics, less_work=less)
-    of_result = not any(metric.is_open and metric.metric.column not in OF_RESULT for metric in metrics)
-    changes = changes_around(comparable, start, history.settings, of_result)
+    context = StepContext(history.settings, effect, expired)
+    steps = find_steps_of_testbeds(
+        comparable.with_columns(block=block_of(comparable, rule.block_by)), testbeds, context
+    )
     if less:
-        changes = tuple(sorted(changes, key=lambda change: not is_setting_of_work(change.name)))
-    job = replace(job, metrics=metrics, changes=changes, less_work=less, began=comparable["run_id"][start])
-    return replace(job, worse_before=bool(changes) and not less and is_slow_growth(comparable, start, worse))
+        steps = tuple(map(_work_first, steps))
+    hidden = _hidden(comparable, rule, metrics, history)
+    metrics = tuple(_dated(metric, steps, comparable["run_id"].to_list()) for metric in metrics)
+    return replace(job, metrics=metrics, steps=steps, less_work=less, hidden=hidden, testbeds=testbeds)
+
+
+def _dated(metric: MetricNight, steps: Sequence[JobStep], ids: Sequence[str]) -> MetricNight:
+    """``metric`` with the date at which all metrics together place the first of its open steps."""
+    mine = (step for step in steps if step.is_open and metric.metric.column in step.changes and not step.is_drift)
+    began = next((step.began for step in mine), None)
+    if began is None or metric.night is None or metric.block is not None:
+        return metric
+    return replace(metric, began=began, night=replace(metric.night, nights=len(ids) - ids.index(began)))
+
+
+def _work_first(step: JobStep) -> JobStep:
+    """``step`` with settings of the work before its other causes."""
+    return replace(step, causes=tuple(sorted(step.causes, key=lambda change: not is_setting_of_work(change.name))))
 
 
 def _ended(
@@ -172,44 +204,42 @@ def _with_successor(job: JobVerdict, others: Sequence[pl.DataFrame]) -> JobVerdi
     return replace(job, ended=replace(job.ended, fields=find_successor(job.runs, others)))
 
 
-def _metrics(
-    ordered: pl.DataFrame, fixed: int, rule: JobRule, runs: pl.DataFrame, history: HistoryOfJobs
-) -> tuple[MetricNight, ...]:
-    """The verdict on each metric of a job; work that increases starts a new level, as an acceptance does."""
+def _judge_metrics(job: MetricRuns, runs: pl.DataFrame, history: HistoryOfJobs) -> Testbeds:
+    """The verdicts on each metric by testbed; work that increases starts a new level, as an acceptance does."""
+    first = judge_testbeds(job)
+    since = _more_work(runs, first[None], history)
+    if not since:
+        return first
 
-    def judged(new_levels: Collection[str] = ()) -> tuple[MetricNight, ...]:
-        def is_accepted(name: str, run_id: str) -> bool:
-            return run_id in new_levels or is_known(history.acceptances, runs, name, run_id)
+    def known(metric: str, run_id: str) -> bool:
+        return run_id in since or job.known(metric, run_id)
 
-        nights = (
-            judge_newest(find_metric(name), least, ordered, fixed, rule, partial(is_accepted, name))
-            for name, least in rule.metrics.items()
-        )
-        return tuple(metric for metric in nights if metric is not None)
-
-    first = judged()
-    since = _more_work(runs, first, history)
-    return tuple(map(_by_more, first, judged(since))) if since else first
+    again = judge_testbeds(replace(job, known=known))
+    return {block: tuple(map(_by_more, first[block], again[block])) for block in first}
 
 
 def _more_work(runs: pl.DataFrame, metrics: Sequence[MetricNight], history: HistoryOfJobs) -> list[str]:
     """The runs at which a time of steps became worse because the job does more work again; empty if it does not."""
-    worse = [m for m in metrics if m.verdict == "regression" and m.metric.is_speed and m.began]
-    start = place_start(runs, worse)
-    if start is None:
-        return []
     ids = runs["run_id"].to_list()
-    sides = (ids[start : start + FEWEST], ids[max(0, start - FEWEST) : start])
-    less = [one for one in work_of_sides(sides, history) if one.kind in BY_SETTINGS]
-    began = [m.began for m in worse if m.began and flatters(m.metric, less)]
-    return list(dict.fromkeys([*began, ids[start]])) if began else []
+    found: list[str] = []
+    for step in find_job_steps(runs, metrics, None):
+        times = [one for one in step.steps if one.is_open and one.metric.is_speed]
+        if not times:
+            continue
+        start = ids.index(step.began)
+        sides = (ids[start : start + FEWEST], ids[max(0, start - FEWEST) : start])
+        less = [one for one in work_of_sides(sides, history) if one.kind in BY_SETTINGS]
+        began = [one.began for one in times if flatters(one.metric, less)]
+        found += [*began, step.began] if began else []
+    return list(dict.fromkeys(found))
 
 
 def _by_more(first: MetricNight, again: MetricNight) -> MetricNight:
     """What is reported of a metric: on its first night that it is slower because of more work, then the new level."""
-    if not first.is_new or again.reason != "accepted":
+    is_new = any(step.is_new and step.is_open for step in first.steps)
+    if not is_new or any(step.is_open for step in again.steps):
         return again
-    return replace(first, verdict="suspicious", reason="confirmed_by_more")
+    return replace(first, verdict="suspicious", reason="confirmed_by_more", steps=again.steps)
 
 
 def _hidden(
@@ -249,12 +279,6 @@ def _sides_of(runs: pl.DataFrame, began: Sequence[str], most: int) -> tuple[list
     return ids[max(0, at - most) : at], ids[at : at + most]
 
 
-# A series that ended earlier is no longer looked at.
-MOST_ENDED_DAYS = 90
-# A series of no named job that differs in more fields is another job.
-MOST_FIELDS = 3
-
-
 def find_predecessor(runs: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame | None:
     """The series of ``runs`` that ended last before ``newest`` began."""
     series = map(in_time, split_series(runs.filter(~pl.col("run_id").is_in(newest["run_id"].to_list()))))
@@ -268,8 +292,3 @@ def find_successor(runs: pl.DataFrame, others: Sequence[pl.DataFrame]) -> tuple[
     later = (one for one in others if one["when"][0] > ended and (one["when"][0] - ended).days <= MOST_IDLE_DAYS)
     fields = min((differing(runs, one) for one in later), key=len, default=())
     return fields if len(fields) <= MOST_FIELDS else ()
-
-
-def differing(before: pl.DataFrame, after: pl.DataFrame) -> tuple[Field, ...]:
-    """The fields that differ between two series."""
-    return tuple(field for field in check_fields(before, after) if field.state == "different")

@@ -12,6 +12,7 @@ from itertools import takewhile
 
 import polars as pl
 
+from analysis.compare.comparability import Field
 from analysis.compare.comparison import measured
 from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.independent_records import LeftOut, Observations
@@ -31,11 +32,15 @@ LOSSES_READ = 2 * KEPT
 
 @dataclass(frozen=True)
 class AcceptedChange:
-    """A change that is accepted today: that of ``metric`` from the runs before the accepted one to those since."""
+    """A change that is accepted today: that of ``metric`` from the runs before the accepted one to those since.
+
+    At the first run of a series these are ``fields``, in which it differs from the one before: work changed, not speed.
+    """
 
     metric: Metric
     change: float | None
     acceptance: Acceptance
+    fields: tuple[Field, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,8 @@ def failed_since(records: pl.DataFrame, sample: Observations, when: datetime) ->
 def failed_nights(records: pl.DataFrame, sample: Observations) -> tuple[int, datetime | None]:
     """How many of the newest runs failed in a row, and when the first of them began."""
     reasons = {run.run_id: run.reason for run in sample.left_out if run.reason != "same_job"}
-    rows = [
-        row for row in records.select("run_id", "when").iter_rows() if row[0] in reasons or does_count(row[0], sample)
-    ]
+    known = reasons.keys() | set(sample.runs["run_id"])
+    rows = [row for row in records.select("run_id", "when").iter_rows() if row[0] in known]
     failed = list(takewhile(lambda row: reasons.get(row[0]) in FAILED, reversed(rows)))
     return len(failed), failed[-1][1] if failed else None
 
@@ -73,14 +77,30 @@ def does_count(run_id: str, sample: Observations) -> bool:
 
 
 def accepted_changes(
-    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]], changed: tuple[Field, ...]
 ) -> Iterator[AcceptedChange]:
-    """The changes of ``runs`` that are accepted on the day of the newest, one for each acceptance."""
+    """The changes of ``runs`` that are accepted on the day of the newest, one for each acceptance.
+
+    ``changed`` are the fields in which they differ from the series before, while they are few.
+    """
     for at, run_id in enumerate(runs["run_id"]):
         for one in acceptances.get(run_id, ()):
             name = one.metric or next(iter(rule.metrics))
             if is_known({run_id: [one]}, runs, name, run_id):
-                yield AcceptedChange(find_metric(name), _change_at(runs, at, find_metric(name)), one)
+                yield AcceptedChange(find_metric(name), _change_at(runs, at, find_metric(name)), one, changed)
+
+
+def by_effect(
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+) -> tuple[dict[str, list[Acceptance]], dict[str, list[Acceptance]]]:
+    """The acceptances of ``runs`` by run id: those in effect on the day of the newest, and those that expired."""
+    effect: dict[str, list[Acceptance]] = {}
+    expired: dict[str, list[Acceptance]] = {}
+    for run_id in runs["run_id"]:
+        for one in acceptances.get(run_id, ()):
+            holds = is_known({run_id: [one]}, runs, one.metric or next(iter(rule.metrics)), run_id)
+            (effect if holds else expired).setdefault(run_id, []).append(one)
+    return effect, expired
 
 
 def _change_at(runs: pl.DataFrame, at: int, metric: Metric) -> float | None:

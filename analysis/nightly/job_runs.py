@@ -13,13 +13,14 @@ from operator import itemgetter
 
 import polars as pl
 
-from analysis.compare.comparability import Field, check_fields
+from analysis.compare.comparability import SHAPE, Field, check_fields
 from analysis.compare.comparison import measured
 from analysis.compare.independent_records import LeftOut, Observations, job_labels
 from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.history.selection import select_runs
+from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import BaselineRule, JobRule, Policy
 from analysis.nightly.trend import split_series
 from analysis.stats.prediction import FEWEST, KEPT
@@ -34,6 +35,8 @@ FAILED = ("crashed", "too_few_steps", "half_run")
 MISSING_AFTER = 1.5
 # A run that is early by less of an interval is still the next one.
 DUE = 0.9
+# Series that differ in more fields are of different jobs, unless somebody named the job.
+MOST_FIELDS = 3
 # A job that had no run for so long before the newest of the history is not judged.
 MOST_IDLE_DAYS = 14
 
@@ -43,17 +46,60 @@ def in_time(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(when=pl.coalesce("begun_at", "recorded_at")).sort("when", "recorded_at", "run_id")
 
 
+def ids_of_tonight(runs: pl.DataFrame) -> frozenset[str]:
+    """The ids of the runs of the newest night, of ``runs`` in the order of time."""
+    night = nights_of(runs["when"])
+    return frozenset(runs["run_id"].filter(night == night[-1]))
+
+
 def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:
     """Each named job with its runs, then each comparable series of the runs that have no named job."""
     if runs.is_empty():
         raise nothing_to_judge()
     jobs = name_jobs(runs, policy, _selected)
     series = [in_time(one) for one in split_series(unnamed(runs, jobs))]
-    unnamed_jobs = zip(series_names(series), series, strict=True)
+    chains = chain_series(series)
+    unnamed_jobs = zip(series_names([series[chain[-1]] for chain in chains]), chains, strict=True)
     return [
         *(part for rule, mine in jobs for part in _parts(rule, mine)),
-        *((replace(policy.rest, name=name), one) for name, one in unnamed_jobs),
+        *(
+            (replace(policy.rest, name=name, of_series=True), in_time(pl.concat([series[at] for at in chain])))
+            for name, chain in unnamed_jobs
+        ),
     ]
+
+
+def chain_series(series: Sequence[pl.DataFrame]) -> list[list[int]]:
+    """The places of the series of one job each, the one that runs now last: of a job whose settings changed."""
+    next_of: dict[int, int] = {}
+    for at, old in enumerate(series):
+        later = [other for other in range(len(series)) if other != at and goes_on(old, series[other])]
+        if later:
+            next_of[at] = min(later, key=lambda other: len(differing(old, series[other])))
+    chains: dict[int, list[int]] = {}
+    for at in sorted(range(len(series)), key=lambda one: series[one]["when"][-1]):
+        end = at
+        while end in next_of:
+            end = next_of[end]
+        chains.setdefault(end, []).append(at)
+    return list(chains.values())
+
+
+def goes_on(old: pl.DataFrame, new: pl.DataFrame) -> bool:
+    """Whether the job of the series ``old`` goes on with other settings in ``new``: instead of it, not next to it."""
+    last = old["when"][-1]
+    later = new["when"].filter(new["when"] > last)
+    if len(old) <= FEWEST or later.is_empty() or (later[0] - last).days > MOST_IDLE_DAYS:
+        return False
+    if new["when"].is_between(old["when"].tail(KEPT)[0], last).any():
+        return False
+    fields = differing(old, new)
+    return 0 < len(fields) <= MOST_FIELDS and not any(field.name in SHAPE for field in fields)
+
+
+def differing(before: pl.DataFrame, after: pl.DataFrame) -> tuple[Field, ...]:
+    """The fields that differ between two series."""
+    return tuple(field for field in check_fields(before, after) if field.state == "different")
 
 
 def name_jobs(
@@ -108,13 +154,14 @@ def _selected(runs: pl.DataFrame, rule: JobRule) -> pl.DataFrame:
 
 
 def comparable_with_newest(runs: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Field, ...]]:
-    """Those that can be compared with the newest; where these are few and others are not, the fields that differ."""
+    """Those that can be compared with the newest; where these are few, the fields in which the run before differs."""
     newest = runs["run_id"][-1]
     mine = next(in_time(one) for one in split_series(runs) if newest in one["run_id"])
     if len(mine) > FEWEST or len(mine) == len(runs):
         return mine, ()
-    not_comparable = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list())).tail(KEPT)
-    return mine, tuple(field for field in check_fields(not_comparable, mine) if field.refused)
+    others = runs.filter(~pl.col("run_id").is_in(mine["run_id"].to_list()))
+    before = next(in_time(one) for one in split_series(others) if others["run_id"][-1] in one["run_id"])
+    return mine, tuple(field for field in check_fields(before.tail(KEPT), mine) if field.refused)
 
 
 def without_failed(records: pl.DataFrame, sample: Observations, rule: JobRule) -> Observations:

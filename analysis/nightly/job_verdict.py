@@ -15,17 +15,16 @@ from analysis.compare.work_difference import Less
 from analysis.nightly.exclusions import Hidden
 from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
-from analysis.nightly.metric_verdict import MetricNight
+from analysis.nightly.job_steps import JobStep
+from analysis.nightly.metric_verdict import MetricNight, MetricStep
 from analysis.stats.prediction import FEWEST
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 # What is new of a job. The order is that of the first line.
 News = Literal["new", "still_open", "cleared"]
 NEWS: tuple[News, ...] = ("new", "still_open", "cleared")
 # Days in which a job that became idle with an open regression is named.
 WEEK = 7
-# Metrics show one change from runs so near to each other.
-OF_ONE_CHANGE = 2
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,18 @@ class EndedSeries:
 class JobVerdict:
     """The verdict on one job. ``runs`` are in the order of time, the newest last.
 
-    ``refused`` are fields in which the newest run differs from those before; it is no run of the job then, and has no
-    verdict. ``changes`` are the settings and versions that changed when a metric became worse. ``left_out`` are later
-    runs that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
+    ``changed`` are the fields in which its series differs from the one before, until it has a verdict; they are
+    ``refused`` on the first night of a named job, unless somebody accepted the change. ``left_out`` are later runs
+    that do not count. ``idle_days`` are the days from the newest run of the job to the newest of all jobs.
     ``less_work`` are the kinds of work of which the faster runs do less. ``failed`` is the newest run if it failed,
-    ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since ``failed_since``. ``missing`` says that
-    a run of tonight is missing, ``missing_before`` that one was missing the night before too. The newest run of any
-    kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``began`` is the run at which the
-    job became worse, by all its metrics. ``worse_before`` says that it became worse in a straight line that begins
-    before the ``changes``, so that none of them is the cause. ``hidden`` is what the exclusion of runs hides.
-    ``ended`` is the series before, or that of an idle job, if it ended while a regression was open. All of the
-    ``failed_before`` runs before the newest failed, in a row.
+    ``failed_row`` its row; all of the last ``failed_nights`` runs failed, since ``failed_since``. ``missing`` says
+    that a run of tonight is missing, ``missing_before`` that one was missing the night before too. The newest run
+    of any kind began ``newest_when``. ``accepted`` are the changes that are accepted today. ``steps`` are the
+    changes of its level, the oldest first. ``hidden`` is what the exclusion of runs hides. ``ended`` is the series
+    before, or that of an idle job, if it ended while a regression was open. All of the ``failed_before`` runs
+    before the newest failed, in a row. ``failed_tonight`` says that the first of the last ``failed_nights`` runs is
+    of tonight. ``testbeds`` are the verdicts by the block of runs, such as a node, that are compared with each
+    other, None for all runs together.
     """
 
     name: str
@@ -65,7 +65,6 @@ class JobVerdict:
     runs: pl.DataFrame
     metrics: tuple[MetricNight, ...]
     refused: tuple[Field, ...]
-    changes: tuple[Change, ...]
     left_out: tuple[LeftOut, ...]
     idle_days: int = 0
     less_work: tuple[Less, ...] = ()
@@ -73,15 +72,18 @@ class JobVerdict:
     missing: bool = False
     newest_when: datetime | None = None
     accepted: tuple[AcceptedChange, ...] = ()
-    began: str | None = None
+    steps: tuple[JobStep, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     failed_nights: int = 0
     failed_since: datetime | None = None
     missing_before: bool = False
     failed_row: Mapping[str, Any] | None = None
-    worse_before: bool = False
     ended: EndedSeries | None = None
     failed_before: int = 0
+    failed_tonight: bool = False
+    changed: tuple[Field, ...] = ()
+    block_by: str | None = None
+    testbeds: Mapping[str | None, tuple[MetricNight, ...]] = field(default_factory=dict)
 
     @property
     def is_idle(self) -> bool:
@@ -105,11 +107,28 @@ class JobVerdict:
         """What changed tonight; None for a job that is as it was, or that has no verdict."""
         if self.verdict is None:
             return None
-        if self.new_metrics or (self.failed and self.failed_nights <= 1):
+        if any(step.state == "new" for step in self.steps) or (self.failed and self.failed_tonight):
             return "new"
         if self.failed or self.verdict in ("regression", "less work"):
             return "still_open"
-        return "cleared" if self.runs_again or any(metric.reason == "cleared" for metric in self.metrics) else None
+        return "cleared" if self.runs_again or self.cleared else None
+
+    def by_step(self) -> list[JobVerdict]:
+        """The job once for each step that is open, with that one alone; the job itself where it failed or none is."""
+        opened = [step for step in self.steps if step.is_open]
+        return [self] if self.failed or not opened else [self._at(step) for step in opened]
+
+    def _at(self, step: JobStep) -> JobVerdict:
+        of_metric = {one.metric: one for one in step.steps}
+        metrics = [_with_step(one, of_metric[one.metric]) for one in self.metrics if one.metric in of_metric]
+        name = self.name if step.block is None else f"{self.name}, {self.block_by} {step.block}"
+        less = () if step.is_worse else self.less_work
+        return replace(self, name=name, steps=(step,), metrics=tuple(metrics), less_work=less)
+
+    @property
+    def cleared(self) -> list[JobStep]:
+        """The steps that ended tonight."""
+        return [step for step in self.steps if step.state == "cleared" and step.is_news]
 
     @property
     def runs_again(self) -> bool:
@@ -117,24 +136,36 @@ class JobVerdict:
         return self.failed_before > 0 and not self.failed and not self.missing
 
     @property
-    def new_metrics(self) -> list[MetricNight]:
-        """The metrics that became worse tonight, but for those of a change that is open by another metric."""
-        ids = self.runs["run_id"].to_list()
-        begun = [(metric, ids.index(metric.began)) for metric in self.metrics if metric.began in ids]
-        open_at = [at for metric, at in begun if metric.is_open and not metric.is_new]
-        of_open = [metric for metric, at in begun if any(abs(at - other) <= OF_ONE_CHANGE for other in open_at)]
-        new = [metric for metric in self.metrics if metric.is_new and metric not in of_open]
-        return [metric for metric in new if not self._is_part_of_open(metric)]
-
-    def _is_part_of_open(self, metric: MetricNight) -> bool:
-        """Whether a time of steps became worse by no more than another one that is open: found later, not new."""
-        times = (other for other in self.metrics if other.is_open and not other.is_new and other.metric.is_speed)
-        return metric.metric.is_speed and any(how_much_worse(metric) <= how_much_worse(other) for other in times)
+    def leading(self) -> JobStep | None:
+        """The step that is named first: the largest that is new, else of those that are open; None where none is."""
+        opened = [step for step in self.steps if step.is_open]
+        return max(opened, key=lambda step: (step.state == "new", step.size), default=None)
 
     @property
-    def is_refused_first(self) -> bool:
-        """Whether the newest run is the first that cannot be compared with those before."""
-        return bool(self.refused) and len(self.runs) == 1
+    def began(self) -> str | None:
+        """The run at which the leading step began."""
+        return self.leading.began if self.leading else None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The settings and versions that changed there."""
+        return self.leading.causes if self.leading else ()
+
+    @property
+    def worse_before(self) -> bool:
+        """Whether the job became worse in a straight line that begins before, so that none of them is the cause."""
+        return self.leading is not None and self.leading.is_slow
+
+    @property
+    def new_metrics(self) -> list[MetricNight]:
+        """The metrics that became worse tonight, each with the change of its new step alone."""
+        new = {step.metric: step for one in self.steps if one.state == "new" for step in one.steps}
+        return [_with_step(metric, new[metric.metric]) for metric in self.metrics if metric.metric in new]
+
+    @property
+    def changed_tonight(self) -> bool:
+        """Whether the newest run is the first of its series, which differs from the one before."""
+        return bool(self.changed) and len(self.runs) == 1
 
     @property
     def ended_lately(self) -> EndedSeries | None:
@@ -156,6 +187,12 @@ class JobVerdict:
     def newest(self) -> Mapping[str, Any]:
         """The row of the run that is judged."""
         return self.runs.row(-1, named=True)
+
+
+def _with_step(metric: MetricNight, step: MetricStep) -> MetricNight:
+    """``metric`` with the change of one of its steps, which is that of a drift where it came slowly."""
+    night = metric.night and replace(metric.night, change=step.change, drift=step.change if step.is_drift else None)
+    return replace(metric, night=night, began=step.began)
 
 
 def how_much_worse(metric: MetricNight) -> float:

@@ -5,7 +5,9 @@ Comes in: the runs of the job in the order in which they are watched. Goes out: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import date, timedelta
+from itertools import takewhile
 from typing import Any, Literal
 
 import polars as pl
@@ -13,8 +15,11 @@ import polars as pl
 from analysis.compare.comparison import measured, values_of
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
+from analysis.nightly.metric_steps import Step, StepFinder, is_worse
+from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State, watch
+from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State
+from analysis.stats.young_series import watch_from_first
 from logparse.light_dataclass import dataclass, replace
 
 Reason = Literal[
@@ -38,7 +43,36 @@ Reason = Literal[
 ]
 # Metrics that are 0 in a healthy run: a night that differs is no noise, and needs no second one.
 AT_ONCE = ("nan_share",)
+# Steps that ended earlier, and series, are no longer looked at.
+MOST_ENDED_DAYS = 90
 ACCEPTED: tuple[Verdict, Reason] = ("no regression", "accepted")
+
+
+@dataclass(frozen=True)
+class MetricStep:
+    """A change of the level of ``metric``, relative: that of the runs from ``began`` to the next one, or to ``ended``.
+
+    ``began``, ``found`` and ``ended`` are run ids: of its first run, of that which confirmed it, and of that which
+    showed that it ended, None where it lasts. ``is_drift`` says that it came slowly, ``accepted`` that somebody
+    accepted it. ``is_new`` says that a run of tonight confirmed it, ``is_cleared`` that one of tonight ended it.
+    """
+
+    metric: Metric
+    began: str
+    found: str
+    ended: str | None
+    change: float | None
+    p: float | None
+    is_worse: bool = True
+    is_drift: bool = False
+    accepted: bool = False
+    is_new: bool = False
+    is_cleared: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is worse, lasts, and nobody accepted it."""
+        return self.is_worse and self.ended is None and not self.accepted
 
 
 @dataclass(frozen=True)
@@ -46,7 +80,8 @@ class MetricNight:
     """The verdict on one metric of the newest run. ``value`` is the run's, ``least`` the smallest change that matters.
 
     ``p`` is that of the night where it is worse, ``p_family`` what it is worth among all metrics of all jobs. ``began``
-    is the run from which on the metric is off. ``nights`` are those of all runs that have the metric.
+    is the run from which on the metric is off. ``nights`` are those of all runs that have the metric. ``steps`` are
+    the changes of its level, the oldest first; ``block`` is the testbed that is judged where each one is.
     """
 
     metric: Metric
@@ -58,6 +93,8 @@ class MetricNight:
     began: str | None = None
     p: float | None = None
     p_family: float | None = None
+    steps: tuple[MetricStep, ...] = ()
+    block: str | None = None
 
     @property
     def is_open(self) -> bool:
@@ -77,36 +114,134 @@ class MetricNight:
         low, value, high = self.night.low, self.value, self.night.high
         return low is not None and value is not None and high is not None and low <= value <= high
 
-    @property
-    def is_new(self) -> bool:
-        """Whether it is a regression, or less work, that no night before had."""
-        return self.is_open and (self.night is None or self.night.confirmed_for <= 1)
 
+@dataclass(frozen=True)
+class MetricRuns:
+    """The runs of a job in the order in which they are watched, with a column ``block``, and how they are judged.
 
-def judge_newest(
-    metric: Metric, least: float, runs: pl.DataFrame, fixed: int, rule: JobRule, known: Callable[[str], bool]
-) -> MetricNight | None:
-    """The verdict on the newest of ``runs``; the first ``fixed`` runs are a permanent baseline.
-
-    ``runs`` has a column ``block``. ``known`` says whether the change of a run, by its id, is accepted. None for a
-    metric that no run of the job has.
+    The first ``fixed`` runs are a permanent baseline. ``known`` says whether the change of a metric, by its column, at
+    a run, by its id, is accepted. ``tonight`` are the ids of the runs of the newest night.
     """
+
+    runs: pl.DataFrame
+    fixed: int
+    rule: JobRule
+    known: Callable[[str, str], bool]
+    tonight: Collection[str] = ()
+
+    def of_block(self, block: str) -> MetricRuns:
+        """The runs of one block alone."""
+        mine = pl.col("block") == block
+        return replace(self, runs=self.runs.filter(mine), fixed=len(self.runs[: self.fixed].filter(mine)))
+
+
+def judge_newest(metric: Metric, least: float, job: MetricRuns) -> MetricNight | None:
+    """The verdict on the newest run, and the steps of the metric. None for a metric that no run of the job has."""
+    runs = job.runs
     with_metric, newest = measured(runs, metric), runs.row(-1, named=True)
     if metric == FINAL_LOSS and newest["loss_lost_at"] is not None:
-        lost = ACCEPTED if known(newest["run_id"]) else _lost(runs)
-        return MetricNight(metric, least, None, None, *lost)
+        return _lost(metric, least, job)
     if with_metric.is_empty():
         return None
     if with_metric["run_id"][-1] != newest["run_id"]:
         return MetricNight(metric, least, None, None, "insufficient data", "not_told")
-    before = len(measured(runs[:fixed], metric))
-    if fixed and before < FEWEST:
+    before = len(measured(runs[: job.fixed], metric))
+    if job.fixed and before < FEWEST:
         return MetricNight(metric, least, newest[metric.column], None, "insufficient data", "learning")
-    most = rule.baseline.runs if rule.baseline.kind == "last" else len(with_metric)
-    night = watch_metric(with_metric, metric, least, rule, known, most, before)[-1]
-    began = with_metric["run_id"][-night.nights] if night.nights else None
-    shown, verdict = _shown(night, metric), verdict_on(night, metric)
-    return MetricNight(metric, least, newest[metric.column], shown, *verdict, began, _p_of_worse(night, metric))
+    nights, steps = follow_metric(with_metric, metric, least, job, before)
+    night = _night_of_tonight(nights, metric, sum(map(job.tonight.__contains__, with_metric["run_id"])))
+    verdict = _verdict_of_steps(night, steps) or verdict_on(night, metric)
+    off = with_metric["run_id"][-night.nights] if night.nights and night is nights[-1] else None
+    began = next((step.began for step in steps if step.is_open or (night is not nights[-1] and step.is_new)), off)
+    shown, p = _shown(night, metric), _p_of_worse(night, metric)
+    return MetricNight(metric, least, newest[metric.column], shown, *verdict, began, p, steps=steps)
+
+
+def _night_of_tonight(nights: Sequence[Night], metric: Metric, tonight: int) -> Night:
+    """The newest of the nights, or that of the newest run of ``tonight`` which confirmed that the metric is better."""
+    newest = nights[-1]
+    if newest.state != "expected":
+        return newest
+    better = (one for one in nights[-tonight:] if one.state == "confirmed" and not is_worse(one, metric.direction))
+    found = next(better, None)
+    return newest if found is None else replace(found, own_change=newest.own_change)
+
+
+def _verdict_of_steps(night: Night, steps: Sequence[MetricStep]) -> tuple[Verdict, Reason] | None:
+    """The verdict of open steps, or that the last one ended tonight; None where neither decides."""
+    if any(step.is_open for step in steps):
+        if night.state == "drifted":
+            return "regression", "drift"
+        return "regression", "confirmed" if any(step.is_new and step.is_open for step in steps) else "still_open"
+    if night.state in ("expected", "cleared") and any(step.is_cleared for step in steps):
+        return "no regression", "cleared"
+    return None
+
+
+def follow_metric(
+    runs: pl.DataFrame, metric: Metric, least: float, job: MetricRuns, fixed: int = 0
+) -> tuple[list[Night], tuple[MetricStep, ...]]:
+    """A night for each of ``runs``, all of which have the metric, and the steps of the metric."""
+    ids, of_night = runs["run_id"].to_list(), nights_of(runs["when"]).to_list()
+    rule = job.rule
+    kept = rule.baseline.runs if rule.baseline.kind == "last" else len(runs)
+
+    def watched(accepted: Collection[int]) -> list[Night]:
+        levels = {ids[at] for at in accepted}
+        found = watch_metric(runs, metric, least, rule, levels.__contains__, kept, fixed)
+        return list(_of_several_nights(found, of_night, 1 if metric.column in AT_ONCE else rule.confirm))
+
+    def is_accepted(at: int) -> bool:
+        return job.known(metric.column, ids[at])
+
+    ended = int((runs["when"] < runs["when"][-1] - timedelta(days=MOST_ENDED_DAYS)).sum())
+    nights, steps = StepFinder(watched, metric.direction, is_accepted, ended).find()
+    return nights, tuple(_named(step, metric, ids, job.tonight) for step in steps)
+
+
+def _of_several_nights(nights: Sequence[Night], of_night: Sequence[date], confirm: int) -> Iterator[Night]:
+    """``nights``, of which none confirms a change by runs of fewer nights than ``confirm``: they share accidents."""
+    begins: int | None = None
+    is_short = False
+    for at, night in enumerate(nights):
+        if night.state == "confirmed":
+            begins = at - max(night.nights, 1) + 1 if begins is None else begins
+            is_short = len(set(of_night[begins : at + 1])) < confirm
+            yield replace(night, state="off", confirmed_for=0) if is_short else night
+        else:
+            begins = None
+            yield replace(night, state="expected") if is_short and night.state == "cleared" else night
+            is_short = False
+
+
+def verdicts_by_run(runs: pl.DataFrame, metric: Metric, least: float, job: MetricRuns) -> Iterator[tuple[str, Verdict]]:
+    """The verdict on each of ``runs``, all of which have the metric, on its night."""
+    nights, steps = follow_metric(runs, metric, least, job)
+    place = {run_id: at for at, run_id in enumerate(runs["run_id"])}
+    worse: set[int] = set()
+    for step in steps:
+        if step.is_worse and not step.accepted:
+            worse |= set(range(place[step.found], len(place) if step.ended is None else place[step.ended]))
+    for run_id, at in place.items():
+        yield run_id, "regression" if at in worse else verdict_on(nights[at], metric)[0]
+
+
+def _named(step: Step, metric: Metric, ids: Sequence[str], tonight: Collection[str]) -> MetricStep:
+    """A step by the ids of its runs."""
+    found, ended = ids[step.found], None if step.ended is None else ids[step.ended]
+    return MetricStep(
+        metric,
+        ids[step.begins],
+        found,
+        ended,
+        step.change,
+        step.p,
+        step.is_worse,
+        step.is_drift,
+        step.accepted,
+        is_new=found in tonight,
+        is_cleared=ended in tonight,
+    )
 
 
 def watch_metric(
@@ -135,16 +270,16 @@ def watch_metric(
     }
     values, calm = values_of(runs, metric), without_longest_stall(runs, metric)
     if calm is None:
-        return watch(values, **how)
+        return watch_from_first(values, **how)
     # Pauses have long tails: only what is off by itself is part of a change.
     how["away"] = OFF
-    nights = watch(values, **how, accident=PAUSED_RUNS)
+    nights = watch_from_first(values, **how, accident=PAUSED_RUNS)
     others = [(calm, 0.0)]
     repeated = without_longest_stall(runs, metric, keep_repeated=True)
     if repeated and repeated != calm:
         others.append((repeated, repeated_by_chance(runs)))
     for series, accident in others:
-        proven = watch(series, **how, chance=REST_CHANCE, accident=accident)
+        proven = watch_from_first(series, **how, chance=REST_CHANCE, accident=accident)
         nights = [_decided(night, one) for night, one in zip(nights, proven, strict=True)]
     return _counted_once(nights, metric)
 
@@ -169,7 +304,7 @@ def _counted_once(nights: Sequence[Night], metric: Metric) -> list[Night]:
     found: list[Night] = []
     open_for, reported = 0, -1
     for place, night in enumerate(nights):
-        if night.state in ("confirmed", "drifted") and (night.state == "drifted" or _is_worse(night, metric)):
+        if night.state in ("confirmed", "drifted") and (night.state == "drifted" or is_worse(night, metric.direction)):
             open_for += 1
             night = replace(night, confirmed_for=open_for)
         elif night.state == "confirmed":
@@ -185,19 +320,23 @@ def _counted_once(nights: Sequence[Night], metric: Metric) -> list[Night]:
     return found
 
 
-def _is_worse(night: Night, metric: Metric) -> bool:
-    return metric.direction * (night.change or 0.0) > 0
-
-
 def _p_of_worse(night: Night, metric: Metric) -> float | None:
     """The p of a worse night; 1 of one that is not worse, None where there is no p."""
-    return 1.0 if night.p is not None and not _is_worse(night, metric) else night.p
+    return 1.0 if night.p is not None and not is_worse(night, metric.direction) else night.p
 
 
-def _lost(runs: pl.DataFrame) -> tuple[Verdict, Reason]:
-    """The newest run ends without a loss: news, unless most runs before it do too."""
+def _lost(metric: Metric, least: float, job: MetricRuns) -> MetricNight:
+    """The newest run ends without a loss: a regression, unless most runs before it do too."""
+    runs = job.runs
     whole = runs[:-1]["loss_lost_at"].is_null()
-    return ("regression", "loss_lost") if 2 * whole.sum() >= len(whole) else ("suspicious", "loss_lost_before")
+    if 2 * whole.sum() < len(whole):
+        return MetricNight(metric, least, None, None, "suspicious", "loss_lost_before")
+    lost = list(takewhile(lambda row: row[1] is not None, reversed(runs.select("run_id", "loss_lost_at").rows())))
+    ids = [run_id for run_id, _ in reversed(lost)]
+    known = any(job.known(metric.column, run_id) for run_id in ids)
+    step = MetricStep(metric, ids[0], ids[0], None, None, None, accepted=known, is_new=ids[0] in job.tonight)
+    verdict: tuple[Verdict, Reason] = ACCEPTED if known else ("regression", "loss_lost")
+    return MetricNight(metric, least, None, None, *verdict, ids[0], steps=(step,))
 
 
 def _shown(night: Night, metric: Metric) -> Night:
@@ -211,7 +350,7 @@ def _shown(night: Night, metric: Metric) -> Night:
 
 def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
     """What a night means, and why."""
-    worse = _is_worse(night, metric)
+    worse = is_worse(night, metric.direction)
     if night.state == "learning":
         return "insufficient data", "learning"
     if night.state == "confirmed":

@@ -61,7 +61,8 @@ class JobRule:
     """What holds of one job. ``select`` names its runs, None all; ``metrics`` are the least changes that matter.
 
     ``confirm`` nights in a row make a regression. ``block_by`` is a label, such as ``node``, of which runs of one value
-    are compared with each other. A run with fewer step lines than ``min_steps`` failed.
+    are compared with each other. A run with fewer step lines than ``min_steps`` failed. ``of_series`` says that
+    nobody named the job: its runs are a comparable series.
     """
 
     name: str | None = None
@@ -72,6 +73,7 @@ class JobRule:
     block_by: str | None = None
     owners: tuple[str, ...] = ()
     min_steps: int = 0
+    of_series: bool = False
 
 
 @dataclass(frozen=True)

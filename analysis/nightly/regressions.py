@@ -13,8 +13,8 @@ from analysis.nightly.job_facts import is_known
 from analysis.nightly.job_verdict import EndedSeries, JobVerdict
 from logparse.light_dataclass import dataclass, replace
 
-RegressionState = Literal["open", "accepted", "expired", "ended"]
-STATES: tuple[RegressionState, ...] = ("open", "ended", "expired", "accepted")
+RegressionState = Literal["open", "accepted", "expired", "ended", "cleared"]
+STATES: tuple[RegressionState, ...] = ("open", "ended", "expired", "accepted", "cleared")
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Regression:
 
     ``first_bad`` and ``last_good`` are rows of runs; the latter is None where no run is before the former.
     ``acceptance`` is the one in effect, or that which expired. ``ended`` is the series of one that is open, but ended.
+    ``cleared`` is the row of the run that showed that it ended, ``block`` the testbed that has it, if not all have.
     """
 
     job: str
@@ -33,6 +34,8 @@ class Regression:
     last_good: Mapping[str, Any] | None
     acceptance: Acceptance | None = None
     ended: EndedSeries | None = None
+    cleared: Mapping[str, Any] | None = None
+    block: str | None = None
 
 
 def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Sequence[Acceptance]]) -> list[Regression]:
@@ -44,27 +47,23 @@ def find_regressions(jobs: Sequence[JobVerdict], acceptances: Mapping[str, Seque
 def _of_job(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Regression]:
     if job.ended:
         last = job.ended.job
-        regression = _at(last, last.began or str(last.newest["run_id"]), "ended", _changes(last), None)
+        changes = {name: change for step in last.steps if step.is_open for name, change in step.changes.items()}
+        regression = _at(last, last.began or str(last.newest["run_id"]), "ended", changes, None)
         yield replace(regression, ended=job.ended)
     for known in job.accepted:
         yield _at(job, known.acceptance.run_id, "accepted", {known.metric.column: known.change}, known.acceptance)
     expired = list(_expired(job, acceptances))
-    changes = _changes(job)
-    if changes and not job.failed:
-        began = job.began or str(job.newest["run_id"])
-        ids = job.runs["run_id"].to_list()
-        since = set(ids[max(0, ids.index(began) - 1) :])
-        over = next((one for one in expired if one.run_id in since), None)
-        yield _at(job, began, "expired" if over else "open", changes, over)
-        expired = [one for one in expired if one.run_id not in since]
+    ids = job.runs["run_id"].to_list()
+    for step in job.steps:
+        if step.is_worse and step.state != "accepted":
+            state: RegressionState = "open" if step.state == "new" else step.state
+            regression = _at(job, step.began, state, step.changes, step.acceptance)
+            cleared = None if step.ended is None else job.runs.row(ids.index(step.ended), named=True)
+            yield replace(regression, cleared=cleared, block=step.block)
+    covered = [step.acceptance for step in job.steps]
     for one in expired:
-        yield _at(job, one.run_id, "expired", {one.metric: None} if one.metric else {}, one)
-
-
-def _changes(job: JobVerdict) -> dict[str, float | None]:
-    """How much worse each metric is that has an open regression."""
-    worse = (metric for metric in job.metrics if metric.verdict == "regression")
-    return {metric.metric.column: metric.night.change if metric.night else None for metric in worse}
+        if one not in covered:
+            yield _at(job, one.run_id, "expired", {one.metric: None} if one.metric else {}, one)
 
 
 def _expired(job: JobVerdict, acceptances: Mapping[str, Sequence[Acceptance]]) -> Iterator[Acceptance]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 
 import polars as pl
 
@@ -19,10 +20,11 @@ from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
 from analysis.nightly.job_facts import is_known
 from analysis.nightly.job_runs import FAILED, block_of, in_time, name_jobs, unnamed, without_failed
-from analysis.nightly.metric_verdict import verdict_on, watch_metric
-from analysis.nightly.policy import JobRule, Policy
+from analysis.nightly.metric_verdict import MetricRuns, verdicts_by_run
+from analysis.nightly.policy import BaselineRule, JobRule, Policy
 from analysis.nightly.trend import split_series
 from logparse.errors import UsageError
+from logparse.light_dataclass import replace
 
 
 def verdicts_of_runs(
@@ -71,11 +73,16 @@ def _of_series(
     """The verdict on each metric that a run has."""
     lost = dict(runs.select("run_id", pl.col("loss_lost_at").is_not_null()).iter_rows())
     by_run: dict[str, list[Verdict]] = {run_id: ["regression"] if lost[run_id] else [] for run_id in runs["run_id"]}
-    placed = runs.with_columns(block=_block_of(runs, rule))
-    for name, least in rule.metrics.items():
+    placed = runs.with_columns(block=_block_of(runs, rule), when=pl.coalesce("begun_at", "recorded_at"))
+    every = MetricRuns(
+        placed, 0, replace(rule, baseline=BaselineRule("last", "")), partial(is_known, acceptances, runs)
+    )
+    blocks = placed["block"].drop_nulls().unique(maintain_order=True)
+    parts = [every, *(every.of_block(block) for block in blocks if len(blocks) > 1)]
+    for job, (name, least) in product(parts, rule.metrics.items()):
         metric = find_metric(name)
-        rows = measured(placed, metric) if metric != FINAL_LOSS else placed.clear()
-        nights = watch_metric(rows, metric, least, rule, partial(is_known, acceptances, runs, name))
-        for run_id, night in zip(rows["run_id"], nights, strict=True):
-            by_run[run_id].append(verdict_on(night, metric)[0])
+        rows = measured(job.runs, metric) if metric != FINAL_LOSS else placed.clear()
+        if len(rows):
+            for run_id, verdict in verdicts_by_run(rows, metric, least, job):
+                by_run[run_id].append(verdict)
     return {run_id: verdicts for run_id, verdicts in by_run.items() if verdicts}

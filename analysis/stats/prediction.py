@@ -22,11 +22,7 @@ import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median, median_low
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from typing import Literal
 
 # learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
 # drifted: as expected, but the newest runs are worse than the oldest of the level.
@@ -57,11 +53,15 @@ LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Expectation:
-    """The expectation for the next run: ``level`` and ``spread`` of the logarithms of so many ``runs``."""
+    """The expectation for the next run: ``level`` and ``spread`` of the logarithms of so many ``runs``.
+
+    Only the last ``own`` of them give the level where they are fewer: it is a new one.
+    """
 
     level: float
     spread: float
     runs: int
+    own: int
 
     def reach(self, p: float, nights: int = 1) -> float:
         """The distance from the level that the mean of so many nights exceeds to one side with the chance ``p``."""
@@ -76,19 +76,24 @@ class Expectation:
         return float(stdtr(self.runs - 1, -distance / self._error(nights)))
 
     def _error(self, nights: int) -> float:
-        return max(self.spread, LEAST) * math.sqrt(1 / nights + 1 / self.runs)
+        return max(self.spread, LEAST) * math.sqrt(1 / nights + 1 / self.own)
 
 
-def expect(logs: Sequence[float]) -> Expectation:
-    """The expectation of at least two logarithms."""
-    import numpy as np
-
-    values: NDArray[np.float64] = np.asarray(logs, np.float64)
-    runs, middle = len(values), float(np.median(values))
-    deviation = float(np.median(np.abs(values - middle))) * TO_DEVIATIONS * runs / (runs - FEW)
-    if deviation > 0:
-        values = np.clip(values, middle - WINSORIZED * deviation, middle + WINSORIZED * deviation)
-    return Expectation(float(values.mean()), float(values.std(ddof=1)), runs)
+def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
+    """The expectation of at least two logarithms; the last ``own`` of them give the level, all of them the spread."""
+    values = list(logs)
+    if own is not None and own < len(values):
+        # Of a new level its few runs alone; what they differ by is as before.
+        by = median(values[-own:]) - median(values[:-own])
+        values[:-own] = [value + by for value in values[:-own]]
+    runs, middle = len(values), median(values)
+    most = WINSORIZED * median(abs(value - middle) for value in values) * TO_DEVIATIONS * runs / (runs - FEW)
+    if most > 0:
+        values = [min(max(value, middle - most), middle + most) for value in values]
+    mean = _mean(values)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (runs - 1))
+    level = values if own is None else values[-own:]
+    return Expectation(_mean(level), spread, runs, len(level))
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,7 @@ class _Watcher:
     as far away, ``known_from`` which is accepted. After ``last_away`` runs none is away. The last ``back`` runs are
     evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
     of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
+    ``own`` are the numbers of runs of a new level, by block; what is before them are shifted runs of the level before.
     """
 
     worse: int
@@ -179,6 +185,7 @@ class _Watcher:
     evidence: float = 0.0
     origins: dict[Hashable, int] = field(default_factory=dict)
     drifting: int = 0
+    own: dict[Hashable, int] = field(default_factory=dict)
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         """The next run, whose change is accepted if it is ``known``."""
@@ -191,7 +198,7 @@ class _Watcher:
             level.append(log)
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
-        expectation = expect(before)
+        expectation = expect(before, self.own.get(block))
         distance = log - expectation.level
         run = _Seen(log, block, distance, abs(distance) > max(expectation.reach(self.bound), math.log1p(self.least)))
         if self.confirmed_for:
@@ -231,7 +238,7 @@ class _Watcher:
             self.last_away = len(self.away)
         self.confirmed_for += 1
         night = replace(night, state="accepted" if known else "confirmed", confirmed_for=self.confirmed_for)
-        adopted = self._is_better and not self.fixed and len(self.away) >= FEWEST
+        adopted = self._is_better and not self.fixed and not self.back and len(self.away) >= FEWEST
         if known or adopted:
             self._restart()
         return night
@@ -320,6 +327,8 @@ class _Watcher:
     def _keep(self, run: _Seen) -> None:
         if not self.fixed:
             self.levels[run.block].append(run.log)
+            if run.block in self.own:
+                self.own[run.block] += 1
 
     def _end(self) -> None:
         """Nights alone that were away are runs of the level as any other."""
@@ -344,6 +353,9 @@ class _Watcher:
         for block, logs in self.levels.items():
             new = [run.log for run in away if run.block == block]
             logs[:] = [*(log + by for log in logs[len(new) :]), *new]
+            if new:
+                self.own[block] = len(new)
+                self.origins[block] = len(logs) - len(new)
         self._forget()
 
 

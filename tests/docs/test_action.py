@@ -219,9 +219,30 @@ def test_what_the_gate_found_is_put_out(runner):
     assert "version cann" in told["table"]
     assert runner.use(release=RELEASES[2], out="gate 3", **given).returncode == 0
     assert (runner.outputs["verdict"], runner.outputs["report"]) == ("no regression", "gate 3")
+    runner.summary.unlink()
     assert runner.use(release="none", **given).returncode == 2
     assert (runner.outputs["verdict"], runner.outputs["exit-code"]) == ("", "2")
     assert "no recorded run matches release=none" in runner.outputs["table"]
+    assert runner.summary.read_text(encoding="utf-8").count("no recorded run matches release=none") == 1
+
+
+CRASH = """Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    main()
+RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)
+"""
+
+
+@pytest.mark.parametrize("baseline", [f"release={RELEASES[0]}", "jobs"])
+def test_the_verdict_on_a_crash_is_crashed(runner, baseline):
+    """No metric has that verdict: it is that of the whole gate."""
+    given = {"history": "runs", "record_arguments": "--hw 910b3"}
+    runner.use(logs="8.0.RC1-*.log", release=RELEASES[0], **given)
+    lines = (runner.workspace / "8.0.RC3-5.log").read_text(encoding="utf-8").splitlines(keepends=True)
+    (runner.workspace / "crash.log").write_text("".join(lines[:-12]) + CRASH, encoding="utf-8")
+    assert runner.use(logs="crash.log", release="night", baseline=baseline, **given).returncode == 1
+    assert (runner.outputs["verdict"], runner.outputs["exit-code"]) == ("crashed", "1")
+    assert "verdict: crashed" in runner.outputs["table"]
 
 
 def test_each_output_is_that_of_the_gate():

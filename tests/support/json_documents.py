@@ -44,6 +44,7 @@ from analysis.history.run_records import HEAVY, RUN_COLUMNS
 from analysis.identify.matching import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
+from analysis.nightly.job_steps import StepState
 from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
@@ -395,6 +396,8 @@ def _regressions() -> Schema:
         "changes": mapping(NULLABLE_NUMBER),
         "first_bad": run,
         "last_good": nullable(run),
+        "cleared": NULLABLE_STRING,
+        "block": NULLABLE_STRING,
         "ended": nullable(fixed("ended_series", {"when": STRING, "changed": mapping(_refused())})),
         **dict.fromkeys(("reason", "issue", "until", "until_release", "user"), NULLABLE_STRING),
     }
@@ -443,10 +446,37 @@ def _jobs() -> Schema:
             "less_work": _less(),
             "since": NULLABLE_STRING,
             "changes": array(ref("change")),
+            "changed": mapping(_refused()),
+            "steps": array(_step()),
+            "testbeds": mapping(_by_metric(_testbed())),
             "left_out": array(record(LeftOut)),
         },
     )
     return fixed("gate", {"schema_version": VERSION, "verdict": nullable(VERDICT), "jobs": array(job)})
+
+
+def _step() -> Schema:
+    """A change of the level of a job."""
+    run = fixed("step_run", dict.fromkeys(("run_id", "name", "release", "when"), STRING))
+    keys = {
+        "state": typed(StepState),
+        "is_news": BOOLEAN,
+        "since": run,
+        "last_good": nullable(run),
+        "ended": NULLABLE_STRING,
+        "block": NULLABLE_STRING,
+        "metrics": mapping(NULLABLE_NUMBER),
+        "drift": BOOLEAN,
+        "change_a_day": NULLABLE_NUMBER,
+        "slow": BOOLEAN,
+        "causes": array(ref("change")),
+        **dict.fromkeys(("reason", "issue", "until", "until_release"), NULLABLE_STRING),
+    }
+    return fixed("step", keys)
+
+
+def _testbed() -> Schema:
+    return fixed("testbed", {"verdict": VERDICT, "value": NULLABLE_NUMBER, "change": NULLABLE_NUMBER})
 
 
 def _night_metric() -> Schema:

@@ -374,9 +374,9 @@ def _most(values: Sequence[str], n: int, runs: int) -> str:
     return value if n == runs else tr("{value} in {n} of {runs}", value=value, n=n, runs=runs)
 
 
-def folded(value: str) -> str:
+def folded(value: str, longest: int = LONGEST) -> str:
     """A value of any length in one that can be compared at a glance: its beginning and its end."""
-    return value if len(value) <= LONGEST else f"{value[: LONGEST // 2]} … {value[-LONGEST // 3 :]}"
+    return value if len(value) <= longest else f"{value[: longest // 2]} … {value[-longest // 3 :]}"
 
 
 def describe_change(change: Change) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.compare.comparison import Comparison
-from analysis.compare.gate_exports import benchmark, cases, openmetrics
+from analysis.compare.gate_exports import benchmark, cases, openmetrics, verdict_line
 from analysis.compare.verdict import VERDICTS, Verdict, worst_of
 from analysis.junit import junit_xml
 from analysis.present.markdown import markdown
@@ -17,6 +17,7 @@ from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.compare import compose_comparison
 from analysis.present.views.compare_json import document as comparison_document
 from analysis.present.views.gate import judged
+from analysis.present.views.side_news import causes_text, finding_text, is_wrong
 from analysis.present.words import word
 from logparse.language import some, speaking, tr
 from logparse.light_dataclass import dataclass, replace
@@ -40,21 +41,40 @@ class ComparedJobs:
 
 
 GOOD = ("no regression", "insufficient data", None)
+# Jobs with a finding that a screen names with its cause.
+MOST_FINDINGS = 8
 
 
-def compose_jobs_of_sides(compared: ComparedJobs) -> list[Part]:
-    """The verdict on all, a row for each job, then each comparison that found something."""
+def compose_jobs_of_sides(compared: ComparedJobs, details: bool = True) -> list[Part]:
+    """The verdict on all, what each job with a finding has, a row for each job; with ``details`` these comparisons."""
     verdict = compared.verdict
     name = word("verdicts", verdict) if verdict else None
-    headings = (tr("job"), tr("verdict"), word("sides", "baseline"), word("sides", "candidate"), tr("change"))
-    rows = [_row(one) for one in compared.comparisons]
-    return [
+    head: list[Part] = [
         Heading(tr("verdict: {verdict}", verdict=name) if name else tr("no verdict"), "title"),
         Sentence(_counted(compared)),
         *_lone(compared),
-        Table(headings, rows, prose={1}, headed=True),
-        *(part for one in compared.comparisons if one.verdict not in GOOD[:1] for part in compose_comparison(one)),
     ]
+    every = compared.comparisons
+    if details:
+        found = [one for one in every if one.verdict not in GOOD[:1]]
+        return [*head, *_table(every), *(part for one in found for part in compose_comparison(one))]
+    wrong, rest = ([one for one in every if is_wrong(one) == wanted] for wanted in (True, False))
+    hint = Sentence(tr("-v shows the whole comparison of each job with a finding"), "info")
+    return [*head, *_findings(wrong[:MOST_FINDINGS]), *_table([*wrong[MOST_FINDINGS:], *rest]), hint]
+
+
+def _findings(wrong: Sequence[Comparison]) -> Iterator[Sentence]:
+    """What each job with a finding has, and the differences that may explain it."""
+    for one in wrong:
+        yield Sentence(finding_text(one), "warning", cut=2)
+        if causes := causes_text(one):
+            yield Sentence(causes, "info", cut=1)
+
+
+def _table(comparisons: Sequence[Comparison]) -> Iterator[Table]:
+    if comparisons:
+        headings = (tr("job"), tr("verdict"), word("sides", "baseline"), word("sides", "candidate"), tr("change"))
+        yield Table(headings, [_row(one) for one in comparisons], prose={1}, headed=True)
 
 
 def _counted(compared: ComparedJobs) -> str:
@@ -104,6 +124,7 @@ def texts(compared: ComparedJobs, strict: bool, failing: frozenset[Verdict]) -> 
     return {
         "junit.xml": junit_xml("logparse gate", [case for one in each for case in cases(one)], details),
         "summary.md": summary(compared),
+        "verdict.txt": verdict_line(compared.verdict),
         "benchmark-smaller-is-better.json": _joined([benchmark(one, worse=1) for one in whole]),
         "benchmark-bigger-is-better.json": _joined([benchmark(one, worse=-1) for one in whole]),
         "openmetrics.txt": openmetrics(whole),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from analysis.compare.independent_records import LeftOut
@@ -12,6 +12,7 @@ from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
 from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
+from analysis.nightly.job_steps import JobStep
 from analysis.nightly.job_verdict import NEWS, EndedSeries, JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.present.as_json import pick
@@ -22,9 +23,12 @@ from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.compare import less_work, named_changes
 from analysis.present.views.compare_json import less_documents
 from analysis.present.views.job_news import (
+    UNDECIDED,
+    changed_fields,
     failure,
     first_lines,
     jobs_to_watch,
+    name_in_line,
     not_the_cause,
     other_news,
     owners_text,
@@ -39,31 +43,50 @@ from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
+from logparse.light_dataclass import replace
 from logparse.schema import SCHEMA_VERSION
 
 # What needs no sentence of its own.
 QUIET = ("as_expected", "one_night_better", "confirmed_better", "learning")
-# Why a metric is suspicious that the next nights decide on.
-UNDECIDED = ("one_night", "one_of_many")
-# Jobs that are named in one sentence.
-MOST_NAMED = 5
+# Jobs that are named in one sentence, and rows of the table of a screen.
+MOST_NAMED, MOST_ROWS = 5, 12
 
 
-def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None, history: str | None = None) -> list[Part]:
-    """The verdict on all, a row for each job, a sentence for each metric that needs one, what the numbers rest on.
+def compose_jobs(
+    jobs: Sequence[JobVerdict], template: str | None = None, history: str | None = None, details: bool = True
+) -> list[Part]:
+    """The verdict on all, what is new, open and to watch, and a row for each other job.
 
+    With ``details`` a row for each job, a sentence for each metric that needs one, what the numbers rest on.
     ``template`` is the address of a run, which is linked where a regression is named. ``history`` is the one that
     commands must name, because no setting does.
     """
     short, shared = shorten_names(jobs)
-    return [
+    head: list[Part] = [
         Heading(tr("; ").join([title(jobs), news_line(jobs)]), "title"),
         *first_lines(short, template, history),
         Sentence(_counted(jobs, shared)),
-        *_tables(short),
-        *(part for job in jobs for part in _job_parts(job, template)),
-        Sentences([Sentence(text, "info") for text in _notes(short)]),
     ]
+    if not details:
+        return [*head, *_tables(_not_named(short), accepted_size, MOST_ROWS), Sentences(list(_short_notes(short)))]
+    return [
+        *head,
+        *_tables(short, accepted_change),
+        *(part for job in jobs for part in _job_parts(job, template)),
+        Sentences([Sentence(text, "info") for text in (*_notes(short), *_tests(short))]),
+    ]
+
+
+def _not_named(jobs: Sequence[JobVerdict]) -> list[JobVerdict]:
+    """The jobs of which the first lines do not give the size of a change: the table has them."""
+    return [replace(job, name=name_in_line(job)) for job in jobs if job.news not in ("new", "still_open")]
+
+
+def _short_notes(jobs: Sequence[JobVerdict]) -> Iterator[Sentence]:
+    if names := [job.name for job in jobs if job.hidden]:
+        yield Sentence(tr("open regressions if excluded runs count: {names}", names=_some(names)), "warning")
+    yield from (Sentence(text, "info") for text in _notes(jobs))
+    yield Sentence(tr("-v shows every metric, its expected range, and all that changed"), "info")
 
 
 def title(jobs: Sequence[JobVerdict]) -> str:
@@ -78,10 +101,13 @@ def title(jobs: Sequence[JobVerdict]) -> str:
 
 
 def news_line(jobs: Sequence[JobVerdict]) -> str:
-    """How many jobs became worse tonight, are still worse, and recovered."""
-    counts = Counter(job.news for job in jobs)
+    """How many changes for the worse are new tonight, are still open, and ended."""
+    counts = Counter(part.news for job in jobs for part in job.by_step())
+    counts["cleared"] = sum(bool(job.cleared) or job.runs_again for job in jobs)
     has_other_news = any(True for job in jobs for _ in other_news(job, first=False))
     if not has_other_news and not any(counts[news] for news in NEWS):
+        if unknown := sum(job.verdict == "insufficient data" for job in jobs):
+            return tr("nothing new, nothing open; jobs with too few runs for a verdict: {n}", n=unknown)
         return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
@@ -100,22 +126,27 @@ def _counted(jobs: Sequence[JobVerdict], shared: str) -> str:
     return tr("{text}; all: {shared}", text=text, shared=shared) if shared else text
 
 
-def _tables(jobs: Sequence[JobVerdict]) -> Iterator[Part]:
+def _tables(
+    jobs: Sequence[JobVerdict], text_of: Callable[[AcceptedChange], str], most: int | None = None
+) -> Iterator[Part]:
     """A row for each job, the worst first, in a table for each metric that jobs are first judged by.
 
-    A row has the numbers of the metric that decides; what is refused has none.
+    A row has the numbers of the metric that decides; what is refused has none. ``text_of`` is what it has of an
+    accepted change. ``most`` rows are shown.
     """
-    judged = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
-    judged.sort(key=severity)
+    every = [job for job in jobs if job.metrics and job.verdict != "insufficient data"]
+    judged = sorted(every, key=severity)[:most]
     for metric in dict.fromkeys(job.metrics[0].metric for job in judged):
-        rows = tuple(_row(job) for job in judged if job.metrics[0].metric == metric)
+        rows = tuple(_row(job, text_of) for job in judged if job.metrics[0].metric == metric)
         headings = (tr("job"), tr("verdict"), tr("newest"), tr("expected"), tr("change"))
         yield Table(headings, rows, caption=titled(metric), prose={1}, headed=True)
+    if len(judged) < len(every):
+        yield Sentence(tr("jobs that are not shown, none of them worse: {n}", n=len(every) - len(judged)), "info")
 
 
-def _row(job: JobVerdict) -> tuple[str, ...]:
+def _row(job: JobVerdict, text_of: Callable[[AcceptedChange], str]) -> tuple[str, ...]:
     first = job.decisive or job.metrics[0]
-    verdict = tr("; ").join((_named_verdict(job), *map(accepted_change, job.accepted)))
+    verdict = tr("; ").join((_named_verdict(job), *dict.fromkeys(map(text_of, job.accepted))))
     if job.failed:
         return (job.name, verdict, "-", "-", "-")
     newest = first.metric.text(first.value)
@@ -206,8 +237,15 @@ def accepted_change(known: AcceptedChange) -> str:
     )
 
 
+def accepted_size(known: AcceptedChange) -> str:
+    """How large an accepted change is."""
+    return tr("{change}, accepted", change=_how_much(known))
+
+
 def _how_much(known: AcceptedChange) -> str:
     change = known.change
+    if known.fields:
+        return changed_fields(known.fields)
     if change is None:
         return tr("change unknown")
     if change * known.metric.direction <= 0:
@@ -287,6 +325,10 @@ def _notes(jobs: Sequence[JobVerdict]) -> Iterator[str]:
     new = [job.name for job in jobs if job.verdict == "insufficient data"]
     if new:
         yield tr("too few earlier runs (at least {n} needed): {names}", n=FEWEST, names=_some(new))
+
+
+def _tests(jobs: Sequence[JobVerdict]) -> Iterator[str]:
+    """What the expected ranges and the verdicts rest on."""
     tests = sum(metric.p is not None for job in jobs for metric in job.metrics)
     yield tr("expected: range of 99 of 100 runs like the earlier ones; the next run must confirm one outside it")
     if tests > 1:
@@ -333,7 +375,14 @@ def judged_jobs(
 
 # The keys of a job; all but these few are attributes of its verdict.
 JOB = """name owners baseline verdict news runs newest metrics comparable refused refusal idle_days accepted hidden
- ended failed failed_nights missing missing_before less_work since worse_before changes left_out"""
+ ended failed failed_nights missing missing_before less_work since worse_before changes changed steps testbeds
+ left_out"""
+STEP = (
+    "state is_news since last_good ended block metrics drift change_a_day slow causes reason issue until until_release"
+)
+TESTBED = "verdict value change"
+RUN = ("run_id", "name", "release", "when")
+ACCEPTANCE = ("reason", "issue", "until", "until_release")
 ACCEPTED = "metric change since reason issue until until_release text"
 METRIC = "verdict reason reason_code unit value threshold expected since p_worse p_family"
 
@@ -350,7 +399,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         job,
         JOB,
         runs=len(job.runs),
-        newest={key: job.newest[key] for key in ("run_id", "name", "release", "when")},
+        newest={key: job.newest[key] for key in RUN},
         metrics={metric.metric.column: _metric_document(job, metric) for metric in job.metrics},
         comparable=not job.refused,
         refused=field_documents(job.refused),
@@ -373,7 +422,37 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         ended=_ended(job.ended) if job.ended else None,
         less_work=less_documents(job.less_work),
         since=job.began,
+        changed=field_documents(job.changed),
+        steps=[_step(job, step) for step in job.steps],
+        testbeds={
+            block: {one.metric.column: pick(one, TESTBED, change=_change_of(one)) for one in metrics}
+            for block, metrics in job.testbeds.items()
+            if block is not None
+        },
     )
+
+
+def _step(job: JobVerdict, step: JobStep) -> dict[str, Any]:
+    """A change of the level of a job."""
+    ids = job.runs["run_id"].to_list()
+    at = ids.index(step.began)
+    acceptance = step.acceptance
+    return pick(
+        step,
+        STEP,
+        since={key: job.runs.row(at, named=True)[key] for key in RUN},
+        last_good={key: job.runs.row(at - 1, named=True)[key] for key in RUN} if at else None,
+        metrics=step.changes,
+        drift=step.is_drift,
+        change_a_day=step.a_day,
+        slow=step.is_slow,
+        causes=step.causes,
+        **{name: getattr(acceptance, name) if acceptance else None for name in ACCEPTANCE},
+    )
+
+
+def _change_of(metric: MetricNight) -> float | None:
+    return metric.night.change if metric.night else None
 
 
 def _ended(ended: EndedSeries) -> dict[str, Any]:

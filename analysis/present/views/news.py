@@ -27,8 +27,10 @@ def _kind(job: JobVerdict) -> str | None:
     """What is new of a job; None where nothing is."""
     if job.news in ("new", "cleared"):
         return job.news
-    if job.is_refused_first:
-        return "not_comparable"
+    if job.cleared:
+        return "cleared"
+    if job.changed_tonight:
+        return "not_comparable" if job.refused else "changed"
     if job.ended_tonight:
         return "ended"
     return "missing" if job.missing and not job.missing_before and not job.is_idle else None

@@ -30,13 +30,15 @@ def compose_regressions(found: Sequence[Regression], template: str | None) -> li
 
 def _parts(one: Regression, template: str | None) -> Iterator[Part]:
     owners = tr(" (owned by {names})", names=", ".join(one.owners)) if one.owners else ""
-    yield Heading(one.job + owners)
+    yield Heading((one.job if one.block is None else f"{one.job}, {one.block}") + owners)
     state, changes = word("regression_states", one.state), tr(", ").join(map(_change, one.changes.items()))
     text = tr("{state}: {changes}", state=state, changes=changes) if changes else state
-    yield Sentence(text, "info" if one.state == "accepted" else "warning")
+    yield Sentence(text, "info" if one.state in ("accepted", "cleared") else "warning")
     yield _run(tr("first bad run"), one.first_bad, template)
     if one.last_good is not None:
         yield _run(tr("last good run"), one.last_good, template)
+    if one.cleared is not None:
+        yield Sentence(tr("cleared by run {run}", run=run_text(one.cleared)), "info")
     if one.ended:
         day, why = f"{one.ended.when:%Y-%m-%d}", ended_by(one.ended.fields)
         yield Sentence(tr("its series ended on {day}: {why}", day=day, why=why), "warning")
@@ -81,6 +83,8 @@ def _document(one: Regression, template: str | None) -> dict[str, Any]:
         "changes": dict(one.changes),
         "first_bad": run_document(one.first_bad, template),
         "last_good": run_document(one.last_good, template) if one.last_good else None,
+        "cleared": one.cleared["when"].isoformat() if one.cleared else None,
+        "block": one.block,
         "ended": {
             "when": one.ended.when.isoformat(),
             "changed": field_documents(one.ended.fields),

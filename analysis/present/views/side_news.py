@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analysis.compare.comparison import Comparison, Side
+from analysis.compare.refusal import reason_of_refusal
 from analysis.compare.verdict import WRONG, Finding, Verdict, worst_of
 from analysis.nightly.run_links import run_url
 from analysis.present.numbers import signed_percent
@@ -19,16 +20,17 @@ from logparse.schema import SCHEMA_VERSION
 
 def has_wrong(compared: Sequence[Comparison]) -> bool:
     """Whether a job became worse, crashed, does less work, or cannot be compared."""
-    return any(map(_is_wrong, compared))
+    return any(map(is_wrong, compared))
 
 
-def _is_wrong(one: Comparison) -> bool:
+def is_wrong(one: Comparison) -> bool:
+    """Whether the job became worse, crashed, does less work, or cannot be compared."""
     return bool(one.refused) or one.verdict in WRONG
 
 
 def sides_document(compared: Sequence[Comparison], template: str | None) -> dict[str, Any]:
     """The message as JSON; ``text`` is what a chat shows, ``template`` the address of a run."""
-    wrong = [one for one in compared if _is_wrong(one)]
+    wrong = [one for one in compared if is_wrong(one)]
     return {
         "schema_version": SCHEMA_VERSION,
         "text": _text(compared, wrong, template),
@@ -58,12 +60,23 @@ def _text(compared: Sequence[Comparison], wrong: Sequence[Comparison], template:
 
 def _lines(one: Comparison, template: str | None) -> Iterator[str]:
     url = _url(one.candidate, template)
-    metrics = tr(", ").join(map(_metric, _wrong_findings(one)[:MOST_METRICS]))
-    fields = {"job": one.job, "verdict": word("verdicts", one.verdict) if one.verdict else tr("not comparable")}
-    text = tr("{job}: {verdict}: {metrics}", metrics=metrics, **fields) if metrics else tr("{job}: {verdict}", **fields)
+    text = finding_text(one)
     yield f"{text} {url}" if url else text
-    if causes := _causes(one):
-        yield tr("probable cause: {names}", names="; ".join(causes))
+    if causes := causes_text(one):
+        yield causes
+
+
+def finding_text(one: Comparison) -> str:
+    """The verdict on a job, with the metrics that it is on, or why it cannot be compared."""
+    why = reason_of_refusal(one) if one.refused else tr(", ").join(map(_metric, _wrong_findings(one)[:MOST_METRICS]))
+    fields = {"job": one.job, "verdict": word("verdicts", one.verdict) if one.verdict else tr("not comparable")}
+    return tr("{job}: {verdict}: {metrics}", metrics=why, **fields) if why else tr("{job}: {verdict}", **fields)
+
+
+def causes_text(one: Comparison) -> str:
+    """The changes that may explain it; empty where there is none."""
+    causes = [] if one.refused else _causes(one)
+    return tr("probable cause: {names}", names="; ".join(causes)) if causes else ""
 
 
 def _wrong_findings(one: Comparison) -> list[Finding]:

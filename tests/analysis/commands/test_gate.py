@@ -227,11 +227,22 @@ def test_a_gate_that_fails_leaves_no_green_files(place, green, tmp_path, failure
 
 
 def test_a_folder_that_is_not_given_up_keeps_its_files(place, green, tmp_path):
-    """Without --force nothing there is touched."""
-    out = shutil.copytree(green, tmp_path / "out")
+    """Without --force nothing there is touched; the summary of the job says why."""
+    out, page = shutil.copytree(green, tmp_path / "out"), tmp_path / "page.md"
     before = (out / "junit.xml").read_text()
-    assert gate(place, "release=none", "-o", str(out)).returncode == 2
+    assert gate(place, "release=none", "-o", str(out), GITHUB_STEP_SUMMARY=str(page)).returncode == 2
     assert (out / "junit.xml").read_text() == before
+    assert "is not empty" in page.read_text()
+
+
+@pytest.mark.parametrize("failure", ["no such release", "incomparable", "too little data"])
+def test_the_summary_of_the_job_has_one_answer(place, tmp_path, failure):
+    """That of the error, or of the verdict from which it follows."""
+    arguments, code, _ = FAILING[failure]
+    page = tmp_path / "page.md"
+    sides = ("gate", "--history", "h", "--baseline", "release=good", *arguments)
+    assert run_logparse(*sides, cwd=place, GITHUB_STEP_SUMMARY=str(page)).returncode == code
+    assert sum(line.startswith("### ") for line in page.read_text().splitlines()) == 1
 
 
 def test_a_summary_that_cannot_be_written_hides_no_regression(place):

@@ -40,6 +40,12 @@ def test_each_job_has_its_verdict(place):
     lines = done.stdout.splitlines()
     assert lines[:2] == ["verdict: regression", "jobs: 2 (1 regression, 1 no regression)"]
     assert "16 layers of 4096" in lines[2] + lines[3]
+    text = " ".join(done.stdout.split())
+    assert (
+        "! llama-7b or llama2-7b, 8 devices, tp2 dp4, batch 32 sequence 4096: regression: step time, steady +" in text
+    )
+    assert "comparability: " not in text
+    assert "comparability: " in gate(place, "-v").stdout
     told = json.loads(gate(place, "--json").stdout)
     assert [(one["job"] == "small", one["verdict"]) for one in told["comparisons"]] == [
         (True, "no regression"),

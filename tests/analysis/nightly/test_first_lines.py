@@ -20,7 +20,7 @@ def first_lines(capsys, jobs, template=None):
     """What is above the first table on a terminal of 100 columns, wrapped lines joined."""
     console = make_console(no_color=True)
     console.width = 100
-    print_parts(console, compose_jobs(jobs, template))
+    print_parts(console, compose_jobs(jobs, template, details=False))
     lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert len(lines) <= 15
     return " ".join(line.strip() for line in lines)
@@ -34,7 +34,7 @@ def test_an_open_regression_stays_in_the_first_lines_with_its_day_and_cause(caps
     (job,) = judge(named(rows(*[0.05] * 6), "big"))
     text = first_lines(capsys, [job])
     assert "new tonight: 0; still open: 1" in text
-    assert f"open since 2026-03-21 (run {job.began[:12]}): big: step time, steady +5." in text
+    assert "open since 2026-03-21: big: +5.13 % step time, steady; " in text
     assert "; probable cause: cann: 1 -> 2" in text
     assert f"if intended: logparse history accept {job.began[:12]} --reason TEXT - for" in text
     assert "logparse history regressions" in text
@@ -43,7 +43,8 @@ def test_an_open_regression_stays_in_the_first_lines_with_its_day_and_cause(caps
 def test_many_open_regressions_are_all_named(capsys):
     made = [row for n in range(7) for row in named(rows(*[0.05] * (n + 3), job=f"{n}", seq_length=2**n), f"job{n}")]
     text = first_lines(capsys, judge(made))
-    assert all(f"job{n} since 2026-03-21" in text or f"): job{n}: " in text for n in range(7))
+    assert all(f"open since 2026-03-21: job{n}: +5." in text for n in range(7))
+    assert text.count("all 7: probable cause: cann: 1 -> 2") == 1
     assert "missing tonight: job0, job1, job2, job3, job4, job5" in text
 
 
@@ -84,13 +85,16 @@ def test_a_job_is_missing_on_the_first_night_and_news_once(capsys):
     assert not any(job.missing for job in judge(made))
 
 
-def test_a_run_that_cannot_be_compared_is_news_on_its_first_night(capsys):
+def test_a_run_that_cannot_be_compared_is_refused_on_its_first_night(capsys):
+    """From the second night on its series is learned, which the first lines say until it has a verdict."""
     made = named(rows(*[0.0] * 4), "big")
     for nights, news in ((21, True), (22, False)):
         changed = [row | ({"recompute": "full"} if at >= 20 else {"recompute": "none"}) for at, row in enumerate(made)]
         (job,) = judge(changed[:nights])
-        assert (bool(job.refused), has_news([job])) == (True, news)
-        assert "not comparable: big: the newest run" in first_lines(capsys, [job])
+        assert (bool(job.refused), has_news([job])) == (news, news)
+        assert ("not comparable: big: the newest run" if news else "changed: big: recompute none -> full") in (
+            first_lines(capsys, [job])
+        )
 
 
 def test_a_series_that_another_one_replaced_is_no_row_and_not_missing():
@@ -193,7 +197,7 @@ def test_what_is_accepted_is_not_open(capsys):
 def lines_at_80(capsys, jobs, history=None):
     console = make_console(no_color=True)
     console.width = 80
-    print_parts(console, compose_jobs(jobs, None, history))
+    print_parts(console, compose_jobs(jobs, None, history, details=False))
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
@@ -202,7 +206,7 @@ def of_width(width, *off, **values):
     return rows(*off, job=f"w{width}", hidden_size=width, device="Ascend910B3", **values)
 
 
-def test_the_first_lines_name_the_worst_first_each_in_two_lines_with_what_to_do(capsys):
+def test_the_first_lines_name_the_worst_first_each_in_a_line_with_what_to_do(capsys):
     """A NaN is worse than any change of a speed; a slow night of another job is watched."""
     made = [
         *of_width(4096, *[0.05] * 3, versions=[[]] * 23),
@@ -212,20 +216,22 @@ def test_the_first_lines_name_the_worst_first_each_in_two_lines_with_what_to_do(
         *of_width(4608, *[0.04] * 3, versions=[[]] * 23),
     ]
     lines = lines_at_80(capsys, judge(made), "my nights")
-    assert lines[0] == "verdict: regression; new tonight: 0; still open: 4; cleared: 0"
-    opened = [at for at, line in enumerate(lines) if line.startswith("! open since 2026-03-21 (run ")]
-    assert opened == [1, 3, 5, 7]
-    shown = [" ".join(lines[at : at + 2]) for at in opened]
-    assert "32 layers of 4224: steps with a NaN 2.00 % (before 0); no recorded change that night" in shown[0]
-    assert "32 layers of 4352: step time, steady +22." in shown[1]
-    assert shown[1].endswith("; probable cause: cann: 1 -> 2")
-    assert "32 layers of 4096: step time, steady +5." in shown[2]
-    assert shown[2].endswith("; no recorded change that night")
-    assert "32 layers of 4608: step time, steady +4." in shown[3]
-    assert lines[9] == "- if intended: logparse history accept RUN --reason TEXT --history 'my nights'"
-    assert "- watch 32 layers of 4480: step time, steady +10." in "\n".join(lines[10:13])
+    assert lines[:10] == [
+        "verdict: regression; new tonight: 0; still open: 4; cleared: 0",
+        "! open since 2026-03-21: 32 layers of 4224: 2.00 % steps with a NaN; no …",
+        "! open since 2026-03-21: 32 layers of 4352: +22.03 % step time, steady; …",
+        "! open since 2026-03-21: 32 layers of 4096: +5.02 % step time, steady",
+        "! open since 2026-03-21: 32 layers of 4608: +4.55 % step time, steady",
+        "- both: no recorded change that night",
+        "- if intended: logparse history accept RUN --reason TEXT --history 'my nights'",
+        "- for first bad runs and owners: logparse history regressions --history 'my",
+        "nights'",
+        "- watch 32 layers of 4480: +10.52 % step time, steady, one night, unconfirmed",
+    ]
     (table,) = [part for part in compose_jobs(judge(made)) if isinstance(part, Table)]
     assert [row[0][-4:] for row in table.rows] == ["4224", "4352", "4096", "4608", "4480"]
+    (table,) = [part for part in compose_jobs(judge(made), details=False) if isinstance(part, Table)]
+    assert [row[0][-4:] for row in table.rows] == ["4480"]
 
 
 def test_a_slow_night_is_no_alarm_and_a_short_history_is_named(capsys):
@@ -233,8 +239,7 @@ def test_a_slow_night_is_no_alarm_and_a_short_history_is_named(capsys):
     lines = lines_at_80(capsys, judge(made))
     assert lines[0] == "verdict: no regression; jobs to watch: 1; the next nights confirm or clear them;"
     assert lines[1] == "nothing new, nothing open: nothing to do tonight"
-    assert lines[2].startswith("- watch 32 layers of 4096: step time, steady +10.")
-    assert lines[2].endswith(" %, one night, unconfirmed")
+    assert lines[2] == "- watch 32 layers of 4096: +10.09 % step time, steady, one night, unconfirmed"
     assert "nights of history" not in "\n".join(lines)
     (short,) = judge(made[13:21])
     assert "- only 8 nights of history; with fewer than 10 the expected range is rough" in lines_at_80(capsys, [short])

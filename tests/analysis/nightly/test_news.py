@@ -138,7 +138,7 @@ def test_regressions_are_open_accepted_and_expired(tmp_path):
     assert found["first_bad"]["url"] == f"https://ci.example.com/n8?run={runs[8].run_id}"
     assert found["changes"]["steady_step_time_ms"] == pytest.approx(0.1, abs=0.01)
     text = regressions(tmp_path)
-    assert text.startswith("regressions: open 1, series ended 0, expired 0, accepted 0\n")
+    assert text.startswith("regressions: open 1, series ended 0, expired 0, accepted 0, cleared 0\n")
     assert "(owned by ann)" in text
     assert f"<https://ci.example.com/n7?run={runs[7].run_id}>" in regressions(tmp_path, "--markdown")
     at = datetime(2026, 2, 20)
