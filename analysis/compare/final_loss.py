@@ -21,10 +21,11 @@ SAME_TOKENS = 0.005
 def final_losses(runs: Iterable[tuple[str, pl.DataFrame]]) -> dict[str, float | None]:
     """By run id the mean of the finite losses at the last LAST steps that all print; of a step done again the last.
 
-    None where none of them is finite, or all are 0, which no training reaches. Runs that print no loss are left out.
+    None where none of them is finite, or all are 0, which no training reaches. Runs that print no loss are left out,
+    and all runs if they have other batches and some do not count their tokens.
     """
     printed = {run_id: losses for run_id, steps in runs if len(losses := _losses(steps))}
-    if not printed:
+    if not printed or have_other_batches(printed.values()):
         return {}
     by = "tokens" if _differ(printed.values()) else "step"
     common = sorted(set.intersection(*(set(losses[by].drop_nulls()) for losses in printed.values())))[-LAST:]
@@ -33,9 +34,18 @@ def final_losses(runs: Iterable[tuple[str, pl.DataFrame]]) -> dict[str, float | 
 
 def _losses(steps: pl.DataFrame) -> pl.DataFrame:
     """Steps, their losses, and the tokens since the start of training where they are known."""
-    tokens = pl.coalesce("consumed_tokens", pl.col("consumed_samples") * pl.col("seq_length"))
-    own = steps.filter(OF_THE_RUN).select("step", "loss", tokens=tokens).drop_nulls(["step", "loss"])
+    batch = pl.col("global_batch_size")
+    samples = pl.coalesce("consumed_samples", pl.when(batch.n_unique() == 1).then(batch * pl.col("step")))
+    tokens = pl.coalesce("consumed_tokens", samples * pl.col("seq_length"))
+    own = steps.filter(OF_THE_RUN).select("step", "loss", batch, tokens=tokens).drop_nulls(["step", "loss"])
     return own.unique("step", keep="last", maintain_order=True).sort("step")
+
+
+def have_other_batches(runs: Collection[pl.DataFrame]) -> bool:
+    """Whether steps of one number have other batches, and tokens do not show which steps are comparable."""
+    batches = pl.concat(losses.select("step", "global_batch_size") for losses in runs).drop_nulls()
+    others = batches.group_by("step").agg(pl.col("global_batch_size").n_unique() > 1)["global_batch_size"].any()
+    return others and any(losses["tokens"].has_nulls() for losses in runs)
 
 
 def _differ(runs: Collection[pl.DataFrame]) -> bool:

@@ -15,15 +15,16 @@ from logparse.light_dataclass import dataclass
 
 # Chance of a further run to be out of reach of its side, above it or below.
 BEYOND = 0.005
-# So far from a side, of the way to the other, a run is more like it than half of several causes would be.
-PART_OF_THE_WAY = 1 / 3
+# So far from a side, of the way to the other, a run is as this side, however small the noise seems to be. A candidate
+# that is excluded so explains no more than this share of the change.
+PART_OF_THE_WAY = 1 / 10
 
 
 @dataclass(frozen=True)
 class SideLevel:
     """Where the runs of a side are: ``log`` of their metric, and how far 99 of 100 further runs may be, at most.
 
-    A run within ``near`` of it is as the side, if it can be none of the other: within reach, or a third of the way to
+    A run within ``near`` of it is as the side, if it can be none of the other: within reach, or a tenth of the way to
     the other side, since few runs may seem to be closer to each other than they are. All are logarithms.
     """
 

@@ -41,7 +41,8 @@ def test_the_last_bisect_names_the_cause_of_the_page(told):
     (*_, done) = [done for command, _, done in told[1] if command.startswith("logparse bisect")]
     cause, effect, *_ = done.stdout.splitlines()
     assert cause == "cause according to the logs: setting overlap_grad_reduce, True -> False"
-    assert effect.endswith(regex.search(r"with its effect of (\S+ %)", TEXT)[1])
+    part, whole = regex.search(r"It explains (\S+ %) of the change of (\S+ %)", TEXT).groups()
+    assert effect == f"explained change in step time, steady: {part} of {whole}"
 
 
 def test_the_trend_of_the_rounds_is_as_the_page_says(told):

@@ -47,7 +47,9 @@ def _title(plan: Bisection) -> str:
         case "contradiction":
             return tr("no single change explains it: there are several causes, or the cause is not in the logs")
         case "cause":
-            return tr("cause according to the logs: {change}", change=_change_text(plan.remain[0]))
+            return tr("cause according to the logs: {change}", change=_change_text(plan.named[0]))
+        case "part":
+            return tr("a part of the cause: {change}", change=_change_text(plan.named[0]))
         case "several":
             halves = (some([change.name for change in half]) for half in (plan.half, plan.other_half))
             first, second = halves
@@ -62,17 +64,31 @@ def _title(plan: Bisection) -> str:
 
 
 def _answer(plan: Bisection, good: str) -> Iterator[str]:
-    match plan.outcome:
-        case "cause":
-            yield tr("effect on {metric}: {change}", metric=tr(plan.metric.label), change=signed_percent(plan.effect))
-        case "contradiction":
-            yield tr("to exclude an outlier: `logparse history exclude RUN --reason TEXT`")
-        case "not_apart":
-            yield tr("record more runs of each side")
-        case "next" | "several":
-            values = tr(", ").join(f"{change.name} {change.candidate[0]}" for change in plan.to_try)
-            yield tr("next: run with {values}, everything else as in {good}, and record it", values=values, good=good)
-            yield tr("runs still needed: at most {n}", n=plan.runs_needed)
+    if plan.outcome == "contradiction":
+        yield tr("to exclude an outlier: `logparse history exclude RUN --reason TEXT`")
+    if plan.outcome == "not_apart":
+        yield tr("record more runs of each side")
+    if plan.named:
+        yield _share(plan)
+    if plan.to_try:
+        values = tr(", ").join(f"{change.name} {change.candidate[0]}" for change in plan.to_try)
+        yield tr("next: run with {values}, everything else as in {good}, and record it", values=values, good=good)
+        yield tr("runs still needed: at most {n}", n=plan.runs_needed)
+
+
+def _share(plan: Bisection) -> str:
+    """How much of the change the named candidates explain, and where the rest is."""
+    share, fields = plan.share, {"metric": tr(plan.metric.label), "change": signed_percent(plan.effect)}
+    if share is None:
+        return tr("effect on {metric}: {change}", **fields)
+    fields["part"] = signed_percent(math.expm1(share.explained))
+    if share.is_all:
+        return tr("explained change in {metric}: {part} of {change}", **fields)
+    rest = signed_percent(math.expm1(share.rest))
+    text = tr("explained change in {metric}: {part} of {change}; the rest, {rest}, lies elsewhere", rest=rest, **fields)
+    if plan.to_try:
+        return text
+    return tr("{text}: in changes that act only together, or that are not in the logs", text=text)
 
 
 def _change_text(change: Change) -> str:
@@ -157,15 +173,20 @@ def _notes(plan: Bisection) -> Iterator[str]:
         yield tr("{n} more; --json lists all", n=more)
 
 
-KEYS = """schema_version job metric unit outcome good bad effect candidates trials next runs_needed
- only_one_side_tells"""
+KEYS = """schema_version job metric unit outcome good bad effect named explained rest rest_is_noise candidates trials
+ next runs_needed only_one_side_tells"""
 
 
 def document(plan: Bisection) -> dict[str, Any]:
     """The JSON document; it holds no sentence."""
+    share = plan.share
     return pick(
         plan,
         KEYS,
+        named=[change.name for change in plan.named],
+        explained=math.expm1(share.explained) if share else None,
+        rest=math.expm1(share.rest) if share else None,
+        rest_is_noise=share.is_all if share else None,
         schema_version=SCHEMA_VERSION,
         metric=plan.metric.column,
         unit=plan.metric.unit,

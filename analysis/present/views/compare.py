@@ -59,6 +59,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
     """The verdict, whether the sides may be compared, how they differ, what changed."""
     return [
         Heading(title(comparison), "title"),
+        *(Sentence(text, "warning") for text in _few_runs(comparison)),
         *([Sentence(reason_of_refusal(comparison), "warning")] if comparison.refused else []),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
@@ -83,7 +84,8 @@ def compose_notes(comparison: Comparison, details: bool = False) -> list[Part]:
 def compose_drawn(comparison: Comparison, drawn: Overlay) -> list[Part]:
     """The runs of each side that a page draws, each with what it is judged by."""
     metrics = [finding.metric for finding in comparison.verdicts]
-    headings = (tr("run"), tr("side"), tr("release"), *map(_title_of, metrics), tr("counted rows"))
+    titles = [_title_of(metric, comparison) for metric in metrics]
+    headings = (tr("run"), tr("side"), tr("release"), *titles, tr("counted rows"))
     drawn_runs = [(name, run) for name, runs in drawn.runs.items() for run in runs.iter_rows(named=True)]
     # That of a record is its last loss; the one that is judged is taken at the common steps.
     losses = dict(row for _, side in _sides(comparison) for row in side.runs.select("run_id", LOSS).iter_rows())
@@ -127,6 +129,39 @@ def sentence(finding: Finding) -> str:
     title, verdict = tr(finding.metric.label), word("verdicts", finding.verdict)
     return tr(
         "{metric}: {verdict} ({reason})", metric=title, verdict=verdict, reason=word("verdict_reasons", finding.reason)
+    )
+
+
+def is_untested(finding: Finding) -> bool:
+    """Whether the runs are too few for a test, so that the threshold decides alone."""
+    return finding.effect is not None and finding.effect.p_worse is None
+
+
+def _few_runs(comparison: Comparison) -> Iterator[str]:
+    """What runs can show that are too few for a test."""
+    finding = next(filter(is_untested, comparison.asked_for), None)
+    if finding is None or comparison.refused:
+        return
+    noise = comparison.noises[finding.metric.column]
+    fields = {
+        "n": finding.runs[0],
+        "m": finding.runs[1],
+        "metric": tr(finding.metric.label),
+        "threshold": percent(finding.threshold, 2),
+        "least": FEWEST_RUNS,
+    }
+    if noise is None or not noise.spread:
+        yield tr(
+            "{n} + {m} runs do not show the noise: a change of {metric} below the threshold of {threshold} goes "
+            "unnoticed, and a larger one may be noise; record at least {least} runs per side",
+            **fields,
+        )
+        return
+    yield tr(
+        "{n} + {m} runs are too few for a test: they can show a change of {metric} from {visible} on (power 80 %), and "
+        "the threshold of {threshold} decides alone; record at least {least} runs per side",
+        visible=percent(noise.visible(*finding.runs), 2),
+        **fields,
     )
 
 
@@ -183,7 +218,7 @@ def _effects(comparison: Comparison, details: bool) -> Table:
     findings = [f for f in comparison.findings if f.effect or f in comparison.verdicts]
     baseline, candidate = _heads()
     columns: list[tuple[str, Callable[[Finding], Cell | str]]] = [
-        ("", lambda f: _title_of(f.metric)),
+        ("", lambda f: _title_of(f.metric, comparison)),
         (baseline, lambda f: f.metric.text(f.effect.baseline if f.effect else None)),
         (candidate, lambda f: f.metric.text(f.effect.candidate if f.effect else None)),
         (tr("change"), lambda f: signed_percent(f.effect.change) if f.effect else "-"),
@@ -199,9 +234,26 @@ def _effects(comparison: Comparison, details: bool) -> Table:
     return Table([heading for heading, _ in columns], rows, headed=True)
 
 
-def _title_of(metric: Metric) -> str:
+def _title_of(metric: Metric, comparison: Comparison) -> str:
     """The metric with its unit; of the final loss also over what it is taken."""
-    return tr("final loss (mean, last {n} common steps)", n=LAST) if metric == FINAL_LOSS else titled(metric)
+    if metric != FINAL_LOSS:
+        return titled(metric)
+    if _have_other_steps(comparison):
+        return tr("final loss (mean, last {n} common token counts)", n=LAST)
+    return tr("final loss (mean, last {n} common steps)", n=LAST)
+
+
+def _have_other_steps(comparison: Comparison) -> bool:
+    """Whether a step of one side has other tokens than one of the other side."""
+    return any(f.state == "different" and f.name in ("global_batch_size", "seq_length") for f in comparison.fields)
+
+
+def _has_unjudged_loss(comparison: Comparison) -> bool:
+    """Whether both sides print a loss that was to be compared, but has no common place."""
+    if LOSS not in comparison.noises or not _have_other_steps(comparison):
+        return False
+    judged = any(finding.metric == FINAL_LOSS and finding.effect for finding in comparison.findings)
+    return not judged and all(side.details[LOSS].is_not_null().any() for _, side in _sides(comparison))
 
 
 def _outcome(comparison: Comparison, finding: Finding) -> Cell | str:
@@ -394,11 +446,10 @@ def named_changes(changes: Sequence[Change]) -> str:
 def _notes(comparison: Comparison) -> Iterator[str]:
     for run in comparison.left_out:
         yield tr("excluded: {name}: {why}", name=called(run), why=word("left_out", run.reason))
-    effects = [f.effect for f in comparison.findings if f.effect]
     if comparison.threshold is None and any(finding.effect for finding in comparison.verdicts):
         yield _thresholds(comparison)
-    if any(effect.p_worse is None for effect in effects):
-        yield tr("too few runs to separate noise from a change: only the threshold decides")
+    if _has_unjudged_loss(comparison):
+        yield tr("final loss not judged: the sides have other batches, and no common token counts")
     for finding in comparison.asked_for:
         noise = _noise(comparison.noises[finding.metric.column], finding)
         with_metric = len(comparison.primary) > 1

@@ -14,7 +14,7 @@ from analysis.junit import junit_xml
 from analysis.present.markdown import markdown
 from analysis.present.numbers import signed_percent
 from analysis.present.parts import Heading, Part, Sentence, Table
-from analysis.present.views.compare import compose_comparison
+from analysis.present.views.compare import compose_comparison, is_untested
 from analysis.present.views.compare_json import document as comparison_document
 from analysis.present.views.gate import judged
 from analysis.present.views.side_news import causes_text, finding_text, is_wrong
@@ -53,6 +53,7 @@ def compose_jobs_of_sides(compared: ComparedJobs, details: bool = True) -> list[
         Heading(tr("verdict: {verdict}", verdict=name) if name else tr("no verdict"), "title"),
         Sentence(_counted(compared)),
         *_lone(compared),
+        *_few_runs(compared),
     ]
     every = compared.comparisons
     if details:
@@ -83,6 +84,13 @@ def _counted(compared: ComparedJobs) -> str:
     if counts[None]:
         parts.append(tr("{n} not comparable", n=counts[None]))
     return tr("jobs: {n} ({parts})", n=len(compared.comparisons), parts=", ".join(parts))
+
+
+def _few_runs(compared: ComparedJobs) -> Iterator[Sentence]:
+    untested = sum(any(map(is_untested, one.asked_for)) for one in compared.comparisons)
+    if untested:
+        text = tr("jobs with too few runs for a test, where only the threshold decides: {n}", n=untested)
+        yield Sentence(text, "warning")
 
 
 def _lone(compared: ComparedJobs) -> Iterator[Sentence]:

@@ -24,6 +24,8 @@ from logparse.language import some, tr
 
 # Metrics and changed settings that are named in a line, jobs that have a line of a kind, and lines of open changes.
 MOST_METRICS, MOST_CHANGES, MOST_JOBS, MOST_OPEN = 3, 3, 4, 8
+# Causes of open changes that have a line each.
+MOST_CAUSES = 2
 # Characters of a name that is shown whole in the line of a job.
 LONGEST_NAME = 44
 # Why a metric is suspicious that the next nights decide on.
@@ -154,12 +156,16 @@ def other_news(job: JobVerdict, first: bool) -> Iterator[str]:
 
 
 def _open_lines(still: Sequence[JobVerdict]) -> Iterator[Sentence]:
-    """The changes that are still open, a line each; neighbours with the same cause share its line."""
-    for cause, group in groupby(still[:MOST_OPEN], _cause_clause):
-        jobs = list(group)
-        inline = [cause] if cause and len(jobs) == 1 else []
+    """The changes that are still open, a line each; neighbours with the same cause share its line.
+
+    Of few causes each has a line; else that of a single change follows it, as far as there is room.
+    """
+    groups = [(cause, list(group)) for cause, group in groupby(still[:MOST_OPEN], _cause_clause)]
+    for cause, jobs in groups:
+        own_line = cause and (len(jobs) > 1 or len(groups) <= MOST_CAUSES)
+        inline = [cause] if cause and not own_line else []
         yield from (Sentence(tr("; ").join([_open_text(job), *inline]), "warning", cut=1) for job in jobs)
-        if cause and not inline:
+        if own_line:
             yield Sentence(_of_all(jobs, cause), "info", cut=1)
     if rest := still[MOST_OPEN:]:
         yield Sentence(tr("still open: {names}", names=_names(rest)), "warning", cut=2)

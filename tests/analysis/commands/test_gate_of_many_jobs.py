@@ -71,6 +71,14 @@ def test_a_job_without_a_candidate_is_strictly_no_evidence(place):
     assert gate(place, "--threshold", "20%").returncode == 0
 
 
+def test_jobs_of_too_few_runs_for_a_test_are_counted(tmp_path):
+    history = History(Folder(tmp_path / "h"))
+    for seed in range(4):
+        log = write_run(tmp_path / f"{seed}.log", seed, num_layers=(24, 32)[seed % 2])
+        history.add(record(log, f"r{seed // 2}"))
+    assert "! jobs with too few runs for a test, where only the threshold decides: 2" in gate(tmp_path).stdout
+
+
 def test_one_job_is_compared_as_before(place):
     done = run_logparse(
         *("gate", "--history", "h", "--baseline", "release=r0,num_layers=32"),

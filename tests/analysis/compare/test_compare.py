@@ -172,6 +172,27 @@ def compared(one, two):
     return compare(one, two, [JUDGED[DEFAULT_METRIC]], 0.01)
 
 
+def test_two_runs_say_what_they_can_show(tmp_path):
+    """By the noise of other runs, if there are any; the verdict stays that of the threshold."""
+    one, two = side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), ms=1012.0)
+    metrics = [JUDGED[DEFAULT_METRIC]]
+    alone = compare(one, two, metrics, None)
+    title, said = (part.text for part in compose_answer(alone)[:2])
+    assert (title, alone.noises[DEFAULT_METRIC]) == ("verdict: no regression", None)
+    assert said.startswith(
+        "1 + 1 runs do not show the noise: a change of step time, steady below the threshold of 3.00 %"
+    )
+    others = side(tmp_path, "c", seeds=(3, 4, 5, 6, 7)).runs
+    known = compare(one, two, metrics, None, others=others)
+    visible = known.noises[DEFAULT_METRIC].visible(1, 1)
+    said = compose_answer(known)[1].text
+    assert 0.005 < visible < 0.03
+    assert f"they can show a change of step time, steady from {visible:.2%}".replace("%", " %") in said
+    assert "the threshold of 3.00 % decides alone" in said
+    many = compare(side(tmp_path, "d", seeds=(8, 9, 10)), side(tmp_path, "e", seeds=(11, 12, 13)), metrics, None)
+    assert not compose_answer(many)[1].text.startswith("3 + 3 runs")
+
+
 def changed(comparison):
     parts = compose_answer(comparison)
     at = next(i for i, part in enumerate(parts) if getattr(part, "text", "").startswith("differences that may"))

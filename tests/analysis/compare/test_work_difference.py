@@ -85,6 +85,21 @@ def test_losses_are_compared_at_equal_tokens(tmp_path):
     assert final_losses([("a", run(32, 40)), ("b", run(32, 80))])["a"] == pytest.approx(losses["a"])
 
 
+def test_losses_of_other_batches_are_compared_at_equal_tokens_or_not_at_all():
+    """A log without consumed samples counts them if its batch is constant; those of a ramp are unknown."""
+
+    def run(batch, steps):
+        step = pl.int_range(1, steps + 1, eager=True)
+        return as_steps(step=step, global_batch_size=batch, loss=1000 / (32 * step), seq_length=[4096] * steps)
+
+    constant, ramp = run([32] * 40, 40), run([16] * 20 + [32] * 20, 40)
+    halved = run([16] * 80, 80).with_columns(loss=1000 / (16 * pl.col("step")))
+    losses = final_losses([("a", constant), ("b", halved)])
+    assert losses["a"] == pytest.approx(losses["b"])
+    assert final_losses([("a", constant), ("b", ramp)]) == {}
+    assert set(final_losses([("a", ramp), ("b", ramp)])) == {"a", "b"}
+
+
 def test_a_batch_that_grows_for_a_while_is_no_less():
     """Of a shorter run a larger part is the ramp; tokens are those that were consumed, packed or not."""
 

@@ -34,8 +34,7 @@ def test_an_open_regression_stays_in_the_first_lines_with_its_day_and_cause(caps
     (job,) = judge(named(rows(*[0.05] * 6), "big"))
     text = first_lines(capsys, [job])
     assert "new tonight: 0; still open: 1" in text
-    assert "open since 2026-03-21: big: +5.13 % step time, steady; " in text
-    assert "; probable cause: cann: 1 -> 2" in text
+    assert "open since 2026-03-21: big: +5.13 % step time, steady - probable cause: cann: 1 -> 2" in text
     assert f"if intended: logparse history accept {job.began[:12]} --reason TEXT - for" in text
     assert "logparse history regressions" in text
 
