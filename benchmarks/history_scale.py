@@ -28,7 +28,8 @@ BASELINE, CANDIDATE = "release=nightly 0100,seq_length=4096", "release=nightly 0
 
 def fill(history: History, runs: int) -> None:
     """Write ``runs`` summaries, each with an id and a time of its own."""
-    row = record_logs([str(LOG)], RunOptions(), Marks("first")).summary
+    record = record_logs([str(LOG)], RunOptions(), Marks("first"))
+    row, steps = record.summary, parquet_of(record.steps)
     rng = np.random.default_rng(0)
     for number in range(runs):
         release, job = f"nightly {number * RELEASES // runs:04}", number % JOBS
@@ -44,6 +45,7 @@ def fill(history: History, runs: int) -> None:
             "seq_length": 4096 * 2**job,
         }
         one = row.with_columns(pl.lit(value).cast(row.schema[name]).alias(name) for name, value in given.items())
+        history.storage.put(_key("steps", release, run_id), steps)
         history.storage.put(_key("summary", release, run_id), parquet_of(one))
 
 

@@ -22,6 +22,8 @@ from logparse.schema import SCHEMA_VERSION
 
 # The column with the summary file that a row is from.
 FILE = "summary_file"
+# Rows of a bundle that are read at once: whoever asks for the settings of one run has those of so many in memory.
+ROWS = 500
 
 
 def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
@@ -38,7 +40,7 @@ def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
     buffer = io.BytesIO()
     how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": False, "store_schema": False}
     with pyarrow.parquet.ParquetWriter(buffer, table.schema, **how) as writer:
-        writer.write_table(table)
+        writer.write_table(table, ROWS if repeated else None)
         writer.add_key_value_metadata({**metadata, seal.NAME: seal.EMPTY})
     return seal.seal(buffer.getvalue())
 
