@@ -14,6 +14,7 @@ import pytest
 from helpers import ROOT, run_logparse
 from releases import fill, record, write_run
 
+from analysis.history import store as history_store
 from analysis.history.folder import DEAD_SECONDS, UNFINISHED, Folder
 from analysis.history.migrations import migrate_runs
 from analysis.history.record_run import Marks, parse_pairs, record_logs
@@ -484,6 +485,7 @@ def test_keys_are_given_once_in_any_case():
 
 
 def _record_all(folder, base, worker):
+    history_store.MOST_LOOSE = 3
     history = History(Folder(folder / "h"))
     for number in range(15):
         run_id = f"{worker:016x}{number:016x}"
@@ -491,11 +493,12 @@ def _record_all(folder, base, worker):
         history.add(one)
         with (folder / f"acknowledged-{worker}").open("a") as file:
             file.write(run_id + "\n")
+        history.bundle_if_many()
 
 
 @pytest.mark.slow
 def test_killed_recorders_leave_nothing_torn(tmp_path):
-    """Four at once, two of them killed at random moments, and a reader all the while."""
+    """Four at once, which write bundles too, two of them killed at random moments, and a reader all the while."""
     write_run(tmp_path / "base.log", 1)
     base = record(tmp_path / "base.log")
     context = multiprocessing.get_context("spawn")
@@ -517,6 +520,7 @@ def test_killed_recorders_leave_nothing_torn(tmp_path):
     assert set(told) <= set(found)
     assert len(found) - len(told) <= killed
     assert all(len(history.steps(run_id)) == 20 for run_id in found[::20])
+    assert history.storage.keys("bundles")
 
 
 class TestCommands:
