@@ -5,7 +5,7 @@ Comes in: a Storage. Goes out: rows of RUN_COLUMNS with FILE, the summary file t
 The row of a run is in a file of its own, in bundles, or in both. A bundle has the rows of a month, so that reading
 thousands of runs is reading a few files. It counts for each file that was not removed, even if that is gone. Rows that
 are in several bundles, as two processes may write them at once, count once. Nothing is deleted before a bundle that has
-its rows is a day old: so a process may be killed at any moment, and a listing may be old, as on NFS.
+its rows is a day old. So a process may be killed at any moment, and a listing may be old, as on NFS.
 """
 
 from __future__ import annotations
@@ -143,19 +143,18 @@ def read_summaries(
     storage: Storage, warn: Warn, listing: Listing, heavy: bool, run_ids: Collection[str] | None = None
 ) -> pl.DataFrame:
     """All rows of ``listing``, or those of some runs. HEAVY columns are left out unless ``heavy``."""
-    bundled = [_rows_of_bundle(bundle, heavy, run_ids) for bundle in listing.needed]
-    loose = [file for file in listing.loose if run_ids is None or file.run_id in run_ids]
-    rows = pl.concat([no_rows(heavy), *bundled, *read_loose(storage, warn, loose, heavy)])
-    return rows.unique(FILE, keep="first", maintain_order=True)
+    asked = listing.runs if run_ids is None else run_ids
+    files = {file.key for run_id in asked for file in listing.runs.get(run_id, ())}
+    bundled = [_rows_of_bundle(bundle, heavy, files & bundle.files) for bundle in listing.needed]
+    loose = read_loose(storage, warn, [file for file in listing.loose if file.key in files], heavy)
+    return pl.concat([no_rows(heavy), *bundled, *loose]).unique(FILE, keep="first", maintain_order=True)
 
 
-def _rows_of_bundle(bundle: Bundle, heavy: bool, run_ids: Collection[str] | None) -> pl.DataFrame:
+def _rows_of_bundle(bundle: Bundle, heavy: bool, files: Collection[str]) -> pl.DataFrame:
     columns = no_rows(heavy).schema
     rows = scan([bundle.stored.data], columns_of(bundle.version, columns) or columns)
-    if run_ids is not None:
-        rows = rows.filter(pl.col("run_id").is_in(list(run_ids)))
-    if bundle.removed:
-        rows = rows.filter(pl.col(FILE).is_in(list(bundle.files)))
+    if bundle.removed or len(files) < len(bundle.files):
+        rows = rows.filter(pl.col(FILE).is_in(list(files)))
     return present(rows.collect(), bundle.version, heavy)
 
 
