@@ -200,7 +200,9 @@ def bundle_months(storage: Storage, warn: Warn, listing: Listing) -> None:
     for month, loose in parts.items():
         bundles = [bundle for bundle in listing.needed if bundle.month == month]
         if loose or len(bundles) > 1 or bundles[0].removed:
-            _write_bundle(storage, month, [*map(_rows_of, bundles), *loose])
+            # Files stay as they are if columns that this logparse does not know have types that exclude each other.
+            with suppress(pl.exceptions.PolarsError):
+                _write_bundle(storage, month, [*map(_rows_of, bundles), *loose])
 
 
 def _rows_of(bundle: Bundle) -> pl.DataFrame:

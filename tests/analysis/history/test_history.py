@@ -338,6 +338,17 @@ def test_columns_of_a_newer_logparse_survive_in_bundles(history, tmp_path):
     assert pl.read_parquet(tmp_path / "h/bundles", missing_columns="insert")["extra"].drop_nulls().to_list() == [1.5]
 
 
+def test_unknown_columns_that_exclude_each_other_stay_in_their_files(history, tmp_path):
+    paths = sorted((tmp_path / "h/summary").rglob("*.parquet"))
+    for path, extra in zip(paths, ([[1]], [{"a": 1}], [2.5]), strict=True):
+        row = pl.read_parquet(path, hive_partitioning=False)
+        path.write_bytes(parquet_of(row.with_columns(extra=pl.Series(extra))))
+    before = history.runs(heavy=True)
+    assert history.compact().runs == 3
+    assert history.storage.keys("bundles") == []
+    assert history.runs(heavy=True).equals(before)
+
+
 def test_what_is_no_folder_is_an_error_with_its_path(history, tmp_path):
     (tmp_path / "h/summary/release=9").symlink_to("release=9")
     with pytest.raises(InputError, match=r"cannot read .*release=9: Too many levels"):
