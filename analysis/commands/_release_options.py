@@ -43,6 +43,15 @@ Metrics = Annotated[
         help="Metric to judge, such as mfu; repeatable. --help-all lists them.",
     ),
 ]
+Tolerances = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        autocompletion=_completion.tolerances,
+        metavar="'FIGURE<=NUMBER'",
+        help="Largest difference of the losses, such as 'loss_mre<=0.02'; repeatable. --help-all lists the figures.",
+    ),
+]
 Allow = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,6 +16,7 @@ from analysis.nightly.exclusions import Hidden
 from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.metric_verdict import MetricNight
+from analysis.run.checks.target_verdicts import Judgement
 from analysis.stats.prediction import FEWEST
 from logparse.light_dataclass import dataclass
 
@@ -56,7 +57,7 @@ class JobVerdict:
     job became worse, by all its metrics. ``worse_before`` says that it became worse in a straight line that begins
     before the ``changes``, so that none of them is the cause. ``hidden`` is what the exclusion of runs hides.
     ``ended`` is the series before, or that of an idle job, if it ended while a regression was open. All of the
-    ``failed_before`` runs before the newest failed, in a row.
+    ``failed_before`` runs before the newest failed, in a row. ``tolerances`` are what is required of its losses.
     """
 
     name: str
@@ -82,6 +83,7 @@ class JobVerdict:
     worse_before: bool = False
     ended: EndedSeries | None = None
     failed_before: int = 0
+    tolerances: tuple[Judgement, ...] = ()
 
     @property
     def is_idle(self) -> bool:

@@ -35,6 +35,7 @@ from analysis.present.views.job_news import (
 )
 from analysis.present.views.regressions import field_documents
 from analysis.present.views.remarks import remark_sentences, remarks
+from analysis.present.views.requirements import judgement_cases, judgement_documents, judgement_sentences
 from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
@@ -148,11 +149,11 @@ def _change(metric: MetricNight) -> str:
 
 def _job_parts(job: JobVerdict, template: str | None) -> Iterator[Part]:
     """For a job that is not as expected: what is not, since when, and what changed then."""
-    sentences = list(_warnings(job))
+    sentences = [*(Sentence(text, "warning") for text in _warnings(job)), *judgement_sentences(job.tolerances)]
     if not sentences:
         return
     yield Heading(job.name + owners_text(job))
-    yield from (Sentence(text, "warning") for text in sentences)
+    yield from sentences
     if job.changes:
         began = _run_text(job, job.began) if job.began else "-"
         names = named_changes(job.changes)
@@ -328,12 +329,15 @@ def judged_jobs(
     with speaking("en"):
         details = markdown(compose_jobs(jobs, template, history))
     summary = markdown(compose_jobs(jobs, template, history))
-    return JudgedJobs(jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of)
+    required = {job.name: judgement_cases(job.tolerances) for job in jobs}
+    return JudgedJobs(
+        jobs, strict, failing, only_new, summary, details, sentence_of, refusal_of, failure_of, required=required
+    )
 
 
 # The keys of a job; all but these few are attributes of its verdict.
 JOB = """name owners baseline verdict news runs newest metrics comparable refused refusal idle_days accepted hidden
- ended failed failed_nights missing missing_before less_work since worse_before changes left_out"""
+ ended failed failed_nights missing missing_before less_work requirements since worse_before changes left_out"""
 ACCEPTED = "metric change since reason issue until until_release text"
 METRIC = "verdict reason reason_code unit value threshold expected since p_worse p_family"
 
@@ -372,6 +376,7 @@ def _job(job: JobVerdict) -> dict[str, Any]:
         ],
         ended=_ended(job.ended) if job.ended else None,
         less_work=less_documents(job.less_work),
+        requirements=judgement_documents(job.tolerances),
         since=job.began,
     )
 

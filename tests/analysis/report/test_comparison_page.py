@@ -79,7 +79,7 @@ def test_the_comparison_says_what_the_terminal_says(browser, compared):
         for sentence in (
             "Verdict: regression",
             "fields are equal",
-            "Loss: identical at all 20 common steps",
+            "Loss: equal to the last printed digit at all 20 common steps",
             "Noise between",
         ):
             assert sentence in said
@@ -230,7 +230,11 @@ def test_runs_whose_steps_are_damaged_are_left_out(tmp_path, spoilt):
         path.write_bytes(b"PAR1")
     done = run_logparse("compare", "release=r1", "release=r2", "--history", "h", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
-    losses = "identical at all 20 common steps" if spoilt == 1 else "no step has a finite loss on both sides"
+    losses = (
+        "equal to the last printed digit at all 20 common steps"
+        if spoilt == 1
+        else "no step has a finite loss on both sides"
+    )
     assert losses in " ".join(done.stdout.split())
     assert [done.stderr.count(path.name) for path in files] == [1] * spoilt
     page = (tmp_path / "out/report.html").read_text()
