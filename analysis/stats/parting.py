@@ -142,14 +142,19 @@ def _spread_of(values: Floats) -> float:
     """The deviation of noise whose neighbours may be correlated, without outliers, slope and jumps."""
     import numpy as np
 
-    near = np.diff(values)
-    near = np.abs(near - np.median(near))
-    typical = float(np.median(near)) / HALF_WITHIN
-    trimmed = near[near <= TRIM * typical]
-    deviation = float(np.sqrt((trimmed**2).mean())) / TRIMMED / math.sqrt(2)
+    deviation = _trimmed(np.diff(values)) / math.sqrt(2)
     if len(values) <= BLOCKS * FAR or not deviation:
         return deviation
     return deviation * max(1.0, _spread_apart(values, FAR) / _spread_apart(values, 1))
+
+
+def _trimmed(values: Floats) -> float:
+    """The deviation of ``values`` about their median, without those that are far beyond it."""
+    import numpy as np
+
+    sizes = np.abs(values - np.median(values))
+    near = sizes[sizes <= TRIM * float(np.median(sizes)) / HALF_WITHIN]
+    return float(np.sqrt((near**2).mean())) / TRIMMED
 
 
 def _levels(values: Floats) -> list[int]:
@@ -221,8 +226,10 @@ def _fitted(differences: Floats, spread: Floats, start: int, first: int, lasting
         at = start + step
         return Parting("offset" if at < SHORTEST else "jump", 0 if at < SHORTEST else at, noise, lasting)
     slope = float(ramps[line] / squares[line])
-    reached = start + line + math.ceil(beyond / noise / abs(slope))
-    return Parting("growing", reached if reached < len(differences) else None, noise, lasting)
+    # About the line the noise is better known than from neighbours.
+    about = noise * _trimmed(values - slope * np.maximum(places - line, 0))
+    reached = start + line + math.ceil(max(REACH * about, allowance) / noise / abs(slope))
+    return Parting("growing", reached if reached < len(differences) else None, about, lasting)
 
 
 def _far_beyond(values: Floats, first: int, far: float) -> int:

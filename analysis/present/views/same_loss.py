@@ -88,7 +88,9 @@ def _shape(loss: LossDifference, axis: Axis) -> str:
     if loss.identical:
         return tr("equal to the last printed digit at all {n} common {places}", n=loss.places, places=_places(axis))
     if loss.parting is None:
-        return tr("too few common {places} ({n}) to separate a difference from noise", n=loss.places, places=_places(axis))
+        return tr(
+            "too few common {places} ({n}) to separate a difference from noise", n=loss.places, places=_places(axis)
+        )
     parting = loss.parting
     code = "growing_within" if parting.shape == "growing" and parting.at is None else parting.shape
     fields = {
