@@ -137,7 +137,7 @@ def lost_sample(rng: np.random.Generator) -> Pair:
 def divergence(rng: np.random.Generator) -> Pair:
     """The candidate diverges: within ten steps its loss is twice as high, and stays there."""
 
-    def difference(steps: int, spread: float) -> tuple[Floats, int, int]:
+    def difference(steps: int, _: float) -> tuple[Floats, int, int]:
         at = int(rng.uniform(0.1, 0.9) * steps)
         return np.clip((np.arange(steps) - at) / 10, 0, 1) * np.log(2), at + 1, 0
 

@@ -31,7 +31,7 @@ Threshold = Annotated[
         "--threshold",
         metavar=f"PERCENT|{NOISE}",
         show_default=NOISE,
-        help="Smallest change to report, such as 1%; noise: derived from repeated runs of a release.",
+        help="Smallest change to report, such as 1%; noise: from repeated runs.",
     ),
 ]
 Metrics = Annotated[
@@ -49,7 +49,7 @@ Tolerances = Annotated[
         "--require",
         autocompletion=_completion.tolerances,
         metavar="'FIGURE<=NUMBER'",
-        help="Largest difference of the losses, such as 'loss_mre<=0.02'; repeatable. --help-all lists the figures.",
+        help="Limit, such as 'loss_mre<=0.02'; repeatable.",
     ),
 ]
 Allow = Annotated[

@@ -42,9 +42,7 @@ Baseline = Annotated[
 Candidates = Annotated[list[str], typer.Argument(metavar="B...", help="Candidates, in the same form.")]
 
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show p-values and how they were computed.")]
-Loss = Annotated[
-    bool, typer.Option("--loss", help="Compare the losses alone: equal, where they part, drift; any device or layout.")
-]
+Loss = Annotated[bool, typer.Option("--loss", help="Compare the losses alone, of any devices and layouts.")]
 Out = Annotated[
     ResultFolder | None,
     options.result_folder(help="Folder for report.html with the comparison and charts of both sides."),
