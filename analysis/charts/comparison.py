@@ -56,27 +56,45 @@ NEEDED = (
 
 
 @dataclass(frozen=True)
+class Differences:
+    """How far the losses of two sides are apart: ``steps`` as those of a run called DIFFERENCE, ``rows`` to draw."""
+
+    steps: pl.DataFrame
+    rows: pl.DataFrame
+
+
+@dataclass(frozen=True)
 class Overlay:
     """Runs of both sides, ``baseline`` and ``candidate``, on one axis.
 
     ``runs`` holds by the name of a side the rows (of RUN_COLUMNS) of its runs that are drawn. ``steps`` are their rows
     that count, ``rows`` those to draw in the order of the steps; in both ``run`` is the name of the side. ``merged`` is
     how many neighbours a point is the mean of, at most, where there are so many runs that it must not show their span.
-    ``differences`` of the losses are further rows to draw, of DIFFERENCE, which is no side; here they are not thinned.
-    ``axis`` is what all rows are along.
+    ``differences`` are those of the losses, where both sides are drawn. ``axis`` is what all rows are along.
     """
 
     runs: dict[str, pl.DataFrame]
     steps: pl.DataFrame
     rows: pl.DataFrame
     merged: int = 1
-    differences: pl.DataFrame | None = None
+    differences: Differences | None = None
     axis: str = "step"
 
     @property
     def names(self) -> list[str]:
         """The sides of which something is drawn, in the order of their colours."""
-        return [name for name in (*self.runs, tr(DIFFERENCE)) if (self.rows["run"] == name).any()]
+        return [name for name in self.runs if (self.rows["run"] == name).any()]
+
+    @property
+    def all_names(self) -> list[str]:
+        """The sides, and what the differences are called."""
+        return self.names if self.differences is None else [*self.names, tr(DIFFERENCE)]
+
+    @property
+    def all_rows(self) -> pl.DataFrame:
+        """The rows of the sides, and those of the differences."""
+        parts = [self.rows] if self.differences is None else [self.rows, self.differences.rows]
+        return pl.concat(parts, how="diagonal")
 
     @property
     def single(self) -> bool:
@@ -117,10 +135,11 @@ def rename_sides(overlay: Overlay, names: Mapping[str, str]) -> Overlay:
 def _with_difference(overlay: Overlay, same: SameLoss | None) -> Overlay:
     """``overlay`` with the differences of the training losses, along tokens where these were compared at tokens.
 
-    Without them where a row that is drawn has no place on that axis, or there are no relative differences.
+    Without them where a row that is drawn has no place on that axis, there are no relative differences, or a side is
+    not drawn.
     """
     loss = same.of("loss") if same else None
-    if same is None or loss is None or not loss.relative:
+    if same is None or loss is None or not loss.relative or len(overlay.names) < len(overlay.runs):
         return overlay
     axis = {"step": "step", "tokens": "consumed_tokens"}[same.axis]
     if overlay.rows[axis].null_count():
@@ -133,8 +152,7 @@ def _with_difference(overlay: Overlay, same: SameLoss | None) -> Overlay:
     ends = ("", "_low", "_high")
     named = {f"loss{end}": f"loss_difference{end}" for end in ends}
     of_all = rows.select("run", pl.lit(tr(DIFFERENCE)).alias("segment"), *PLACED, *named).rename(named)
-    together = pl.concat([overlay.rows, of_all], how="diagonal")
-    return replace(overlay, rows=together, differences=steps.rename({"loss": "loss_difference"}), axis=axis)
+    return replace(overlay, differences=Differences(steps.rename({"loss": "loss_difference"}), of_all), axis=axis)
 
 
 def _without_spans(overlay: Overlay, spans: Sequence[str]) -> Overlay:
@@ -146,14 +164,16 @@ def _without_spans(overlay: Overlay, spans: Sequence[str]) -> Overlay:
 
 def comparison_charts(drawn: Overlay, name: str | None = None) -> dict[str, alt.LayerChart]:
     """The charts that have data; ``name`` is that of the rows on a page that holds them once for all its charts."""
-    rows = Rows(drawn.rows, name)
     medians = drawn.steps.group_by("run", maintain_order=True).agg(pl.col("step_time_ms").median()).drop_nulls()
     rules = {"step_time_ms": [Rule(ms, "", side) for side, ms in medians.iter_rows()]}
-    steps = {} if drawn.differences is None else {"loss_difference": drawn.differences}
+    frames = dict.fromkeys(OF_SIDES, (drawn.steps, drawn.rows))
+    if drawn.differences is not None:
+        frames["loss_difference"] = drawn.differences.steps, drawn.differences.rows
     return {
-        chart: draw_series(_series(column), steps.get(column, drawn.steps), drawn.axis, rows, rules.get(column, ()))
+        chart: draw_series(_series(column), steps, drawn.axis, Rows(rows, name), rules.get(column, ()))
         for chart, column in CHARTS.items()
-        if column in drawn.rows.columns and drawn.rows[column].is_not_null().any()
+        for steps, rows in (frames.get(column, (None, None)),)
+        if steps is not None and rows is not None and rows[column].is_not_null().any()
     }
 
 

@@ -34,7 +34,7 @@ def read_curve(steps: pl.DataFrame, column: str = "loss") -> pl.DataFrame:
 def common_axis(curves: Collection[pl.DataFrame]) -> Axis:
     """Tokens if steps of some runs have more of them than those of others, and all runs count them; else steps."""
     each = [tokens for curve in curves if (tokens := _tokens_per_step(curve)) is not None]
-    differ = len(each) == len(curves) and max(each) > min(each) * (1 + SAME_TOKENS)
+    differ = 0 < len(each) == len(curves) and max(each) > min(each) * (1 + SAME_TOKENS)
     return "tokens" if differ else "step"
 
 

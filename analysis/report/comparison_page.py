@@ -25,5 +25,5 @@ def comparison_page(comparison: Comparison, details: bool = False) -> str:
         ),
         Text(html(compose_drawn(comparison, overlay), 2)),
     ]
-    tracks = Tracks(titled.names, titled.rows, titled.single, titled.axis, further=["loss_difference"])
+    tracks = Tracks(titled.all_names, titled.all_rows, titled.single, titled.axis, further=["loss_difference"])
     return render_document(page_title(comparison), pieces, tracks)
