@@ -12,6 +12,7 @@ from analysis.charts.drawn_rows import SERIES
 from analysis.charts.plot import Rule, Series
 from analysis.charts.series import draw_series
 from analysis.compare.comparison import Comparison, Side
+from analysis.compare.loss_curves import consumed_tokens
 from analysis.compare.same_loss import SameLoss
 from analysis.run.tables import STEP_COLUMNS, UNITS
 from logparse.language import msg, tr
@@ -194,4 +195,5 @@ def _drawn(side: Side) -> pl.DataFrame:
 
 
 def _counted(run_id: str, steps: pl.DataFrame) -> pl.DataFrame:
-    return steps.filter("counted").select(pl.lit(run_id).alias("run"), *NEEDED)
+    counted = steps.with_columns(consumed_tokens=consumed_tokens()).filter("counted")
+    return counted.select(pl.lit(run_id).alias("run"), *NEEDED)

@@ -21,14 +21,22 @@ SAME_TOKENS = 0.005
 def read_curve(steps: pl.DataFrame, column: str = "loss") -> pl.DataFrame:
     """Steps, the values of ``column`` as ``loss``, and the tokens since the start of training where they are known.
 
-    Of a step that was done again it has the last value; ``segment`` is the start that gave it. Samples that the log
-    does not count are those of the step if the whole run has one batch.
+    Of a step that was done again it has the last value; ``segment`` is the start that gave it.
+    """
+    own = steps.filter(OF_THE_RUN).select(
+        "step", "segment", "global_batch_size", "iterations", loss=column, tokens=consumed_tokens()
+    )
+    return own.drop_nulls(["step", "loss"]).unique("step", keep="last", maintain_order=True).sort("step")
+
+
+def consumed_tokens() -> pl.Expr:
+    """The tokens of a run since the start of training.
+
+    Samples that the log does not count are those of so many steps if the whole run has one batch.
     """
     batch = pl.col("global_batch_size")
     samples = pl.coalesce("consumed_samples", pl.when(batch.n_unique() == 1).then(batch * pl.col("step")))
-    tokens = pl.coalesce("consumed_tokens", samples * pl.col("seq_length"))
-    own = steps.filter(OF_THE_RUN).select("step", "segment", batch, "iterations", loss=column, tokens=tokens)
-    return own.drop_nulls(["step", "loss"]).unique("step", keep="last", maintain_order=True).sort("step")
+    return pl.coalesce("consumed_tokens", samples * pl.col("seq_length"))
 
 
 def common_axis(curves: Collection[pl.DataFrame]) -> Axis:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 # Fewer places show no drift. So many blocks at most give the line, of at least so many places.
-FEWEST, MOST_BLOCKS, OF_BLOCK = 10, 40, 2
+FEWEST, MOST_BLOCKS, OF_BLOCK = 20, 40, 2
 CONFIDENCE = 0.95
 
 

@@ -16,6 +16,7 @@ from analysis.present.numbers import percent, signed_percent, three
 from analysis.present.parts import Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.requirements import judgement_documents, judgement_sentences
 from analysis.present.words import fill, word
+from analysis.present.words.forms import big, range_of
 from analysis.stats.drift import CONFIDENCE, Drift
 from logparse.language import msg, speaking, tr
 from logparse.schema import SCHEMA_VERSION
@@ -39,7 +40,7 @@ def compose_same_loss(comparison: Comparison) -> list[Part]:
     return [
         Heading(title, "title"),
         Sentence(tr("job: {name}", name=comparison.job)),
-        *(Sentence(_side(name, side.asked, len(side.runs))) for name, side in sides),
+        *(Sentence(_side(name, side.asked, len(side.details))) for name, side in sides),
         *([_table(same)] if same.differences else []),
         *(Sentence(text) for one in same.differences for text in _sentences(one, same.axis)),
         *(Sentence(text, "warning") for one in same.differences for text in _warnings(one, same.axis)),
@@ -118,7 +119,7 @@ def _decimals(share: float) -> int:
 
 def place(at: int, axis: Axis) -> str:
     """A place on the axis: a step, or tokens since the start."""
-    return tr("step {step}", step=at) if axis == "step" else tr("{n} tokens", n=f"{at:,}")
+    return tr("step {step}", step=at) if axis == "step" else tr("{n} tokens", n=big(at))
 
 
 def _places(axis: Axis) -> str:
@@ -151,18 +152,21 @@ def _table(same: SameLoss) -> Table:
         tr("at"),
         tr("equal until"),
     )
-    return Table(headings, [_row(one) for one in same.differences], headed=True)
+    return Table(headings, [_row(one, same.axis) for one in same.differences], headed=True)
 
 
-def _row(one: LossDifference) -> tuple[str, ...]:
+def _row(one: LossDifference, axis: Axis) -> tuple[str, ...]:
+    def at(place: int | None) -> str:
+        return "-" if place is None else f"{place:,}" if axis == "step" else big(place)
+
     return (
         tr(LOSSES[one.column]),
         f"{one.places:,}",
         "-" if one.mean_relative is None else percent(one.mean_relative, 3),
         f"{one.mean_absolute:.3g}",
         "-" if one.largest is None else percent(one.largest, 3),
-        "-" if one.largest_at is None else f"{one.largest_at:,}",
-        "-" if one.equal_until is None else f"{one.equal_until:,}",
+        at(one.largest_at),
+        at(one.equal_until),
     )
 
 
@@ -173,7 +177,7 @@ def _sentences(one: LossDifference, axis: Axis) -> Iterator[str]:
         yield answer(one, axis)
     if one.equal_until is not None and not one.identical:
         yield tr("{name}: equal to the last printed digit up to {place}", name=name, place=place(one.equal_until, axis))
-    if one.drift and not one.identical:
+    if one.drift and (one.drift.low, one.drift.high) != (0, 0) and not one.identical:
         yield tr("{name}: {values}", name=name, values=_drift(one, one.drift, axis))
 
 
@@ -187,7 +191,7 @@ def _drift(one: LossDifference, drift: Drift, axis: Axis) -> str:
         if parted
         else msg("drift of the difference: {slope} per {per} ({percent} interval {low} to {high})")
     )
-    per_text = tr("{n} steps", n=f"{per:,}") if axis == "step" else tr("{n} tokens", n=f"{per:,}")
+    per_text = tr("{n} steps", n=f"{per:,}") if axis == "step" else tr("{n} tokens", n=big(per))
     return tr(text, slope=slope, per=per_text, percent=percent(CONFIDENCE, 0), low=low, high=high)
 
 
@@ -211,12 +215,10 @@ def _not_compared(same: SameLoss) -> str:
 
 def remark_text(remark: Remark, axis: Axis) -> str:
     """A remark as a sentence."""
-    fields = dict(remark.fields)
-    for name in ("first", "last"):
-        if name in fields:
-            fields[name] = place(fields[name], axis)
-    side = word("sides", remark.side) if remark.side else ""
-    return fill("loss_remarks", remark.code, fields | {"side": side, "places": _places(axis)})
+    more = {"side": word("sides", remark.side) if remark.side else "", "places": _places(axis)}
+    if "first" in remark.fields:
+        more["from_to"] = range_of([place(remark.fields[end], axis) for end in ("first", "last")])
+    return fill("loss_remarks", remark.code, remark.fields | more)
 
 
 def _side(name: str, asked: str, runs: int) -> str:

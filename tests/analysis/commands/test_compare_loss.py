@@ -127,3 +127,13 @@ def test_the_newest_run_of_a_night_is_held_against_those_before(tmp_path):
     assert "fail: loss_mre<=2%, found 0.05" in done.stdout
     names = [case.get("name") for case in ElementTree.parse(tmp_path / "out/junit.xml").iter("testcase")]
     assert "loss_mre<=2%" in names
+
+
+def test_of_other_batches_the_page_is_along_tokens(tmp_path):
+    write_run(tmp_path / "a.log", 1, steps=60, global_batch_size=32)
+    write_run(tmp_path / "b.log", 2, steps=30, global_batch_size=64)
+    done = compare(tmp_path, "a.log", "b.log", "--loss", "-o", "out")
+    assert "compared at equal tokens" in " ".join(done.stdout.split())
+    page = (tmp_path / "out/report.html").read_text()
+    assert '"axes":["consumed_tokens"]' in page
+    assert 'id="chart-loss_difference"' in page
