@@ -61,7 +61,7 @@ class LossDifference:
     ``mean_relative`` is the mean of the size of the difference over that of the baseline, ``largest`` the largest of
     these; both are without the ``undefined`` places where only the baseline's loss is 0, and None if all are. All
     places up to ``equal_until`` are equal to the last digit that the coarser log prints, in total ``equal_places``.
-    From ``not_finite`` on, at so many places, only the candidate's loss is not finite. ``drift`` is that of the
+    From ``lost_from`` on, at ``lost_places`` in total, only the candidate's is not finite. ``drift`` is that of the
     difference since the curves part, for each step or token. ``parting`` is None of too few places; its noise
     includes that of ``repeats`` runs of the baseline, if there are several. Where ``relative`` is false, parting and
     drift are of the absolute difference. ``curve`` has the difference at each place, and the step of the baseline.
@@ -90,8 +90,8 @@ class LossDifference:
 
     @property
     def identical(self) -> bool:
-        """Whether all places are equal to the last printed digit."""
-        return self.equal_places == self.places and not self.lost_places
+        """Whether all places with a finite value on both sides are equal to the last printed digit."""
+        return self.equal_places == self.places
 
 
 @dataclass(frozen=True)

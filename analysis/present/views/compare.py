@@ -21,7 +21,8 @@ from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Cell, Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.ending import ending_clauses
 from analysis.present.views.remarks import remark_sentences, remarks
-from analysis.present.views.same_loss import compose_loss_section, compose_tolerances
+from analysis.present.views.requirements import judgement_sentences
+from analysis.present.views.same_loss import compose_loss_section
 from analysis.present.words import fill, word
 from analysis.stats.mann_whitney import RESAMPLES
 from analysis.stats.noise import FEWEST_RUNS, Noise
@@ -59,6 +60,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
     return [
         Heading(title(comparison), "title"),
         *([Sentence(reason_of_refusal(comparison), "warning")] if comparison.refused else []),
+        *judgement_sentences(comparison.tolerances),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *(Sentence(text, "warning") for text in failure_texts(comparison)),
@@ -67,7 +69,6 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
         *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
         *(Sentence(text, "warning") for text in _warnings(comparison)),
         *compose_loss_section(comparison),
-        *compose_tolerances(comparison),
         *(() if comparison.refused else _changes(comparison)),
         *(part for _, side in _sides(comparison) for part in remark_sentences(side.runs["run_id"], remarks(side.runs))),
     ]

@@ -53,8 +53,13 @@ def compose_jobs_of_sides(compared: ComparedJobs) -> list[Part]:
         Sentence(_counted(compared)),
         *_lone(compared),
         Table(headings, rows, prose={1}, headed=True),
-        *(part for one in compared.comparisons if one.verdict not in GOOD[:1] for part in compose_comparison(one)),
+        *(part for one in compared.comparisons if not _is_good(one) for part in compose_comparison(one)),
     ]
+
+
+def _is_good(one: Comparison) -> bool:
+    """Whether a job needs no more than its row."""
+    return one.verdict in GOOD[:1] and all(judgement.outcome == "pass" for judgement in one.tolerances)
 
 
 def _counted(compared: ComparedJobs) -> str:

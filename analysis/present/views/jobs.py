@@ -38,6 +38,7 @@ from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.views.requirements import judgement_cases, judgement_documents, judgement_sentences
 from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
+from analysis.run.checks.target_verdicts import Judgement
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 from logparse.schema import SCHEMA_VERSION
@@ -59,6 +60,7 @@ def compose_jobs(jobs: Sequence[JobVerdict], template: str | None = None, histor
     short, shared = shorten_names(jobs)
     return [
         Heading(tr("; ").join([title(jobs), news_line(jobs)]), "title"),
+        *(sentence for job in jobs for sentence in judgement_sentences(_missed(job), job.name)),
         *first_lines(short, template, history),
         Sentence(_counted(jobs, shared)),
         *_tables(short),
@@ -82,10 +84,15 @@ def news_line(jobs: Sequence[JobVerdict]) -> str:
     """How many jobs became worse tonight, are still worse, and recovered."""
     counts = Counter(job.news for job in jobs)
     has_other_news = any(True for job in jobs for _ in other_news(job, first=False))
-    if not has_other_news and not any(counts[news] for news in NEWS):
+    if not has_other_news and not any(counts[news] for news in NEWS) and not any(map(_missed, jobs)):
         return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
+
+
+def _missed(job: JobVerdict) -> list[Judgement]:
+    """What is required of the losses of a job and not met."""
+    return [judgement for judgement in job.tolerances if judgement.outcome != "pass"]
 
 
 def _counted(jobs: Sequence[JobVerdict], shared: str) -> str:
@@ -149,11 +156,11 @@ def _change(metric: MetricNight) -> str:
 
 def _job_parts(job: JobVerdict, template: str | None) -> Iterator[Part]:
     """For a job that is not as expected: what is not, since when, and what changed then."""
-    sentences = [*(Sentence(text, "warning") for text in _warnings(job)), *judgement_sentences(job.tolerances)]
+    sentences = list(_warnings(job))
     if not sentences:
         return
     yield Heading(job.name + owners_text(job))
-    yield from sentences
+    yield from (Sentence(text, "warning") for text in sentences)
     if job.changes:
         began = _run_text(job, job.began) if job.began else "-"
         names = named_changes(job.changes)

@@ -39,13 +39,13 @@ def compose_same_loss(comparison: Comparison) -> list[Part]:
     sides = zip(SIDES, (comparison.baseline, comparison.candidate), strict=True)
     return [
         Heading(title, "title"),
+        *judgement_sentences(comparison.tolerances),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side.asked, len(side.details))) for name, side in sides),
         *([_table(same)] if same.differences else []),
         *(Sentence(text) for one in same.differences for text in _sentences(one, same.axis)),
         *(Sentence(text, "warning") for one in same.differences for text in _warnings(one, same.axis)),
         Sentences([Sentence(remark_text(remark, same.axis), "info") for remark in same.remarks]),
-        *compose_tolerances(comparison),
     ]
 
 
@@ -73,16 +73,19 @@ def compose_loss_section(comparison: Comparison) -> Iterator[Part]:
     yield from (Sentence(remark_text(one, same.axis), "info") for one in same.remarks if one.code in ALWAYS)
 
 
-def compose_tolerances(comparison: Comparison) -> list[Part]:
-    """A line for each tolerance that is required; nothing where none is."""
-    lines = judgement_sentences(comparison.tolerances)
-    return [Heading(tr("required")), Sentences(lines)] if lines else []
-
-
 def answer(loss: LossDifference, axis: Axis) -> str:
     """Whether and where the curves of a loss part, in one sentence."""
-    name = tr(LOSSES[loss.column])
-    return tr("{name}: {values}", name=name, values=_shape(loss, axis))
+    values = _shape(loss, axis) if loss.lost_from is None else _lost(loss, loss.lost_from, axis)
+    return tr("{name}: {values}", name=tr(LOSSES[loss.column]), values=values)
+
+
+def _lost(loss: LossDifference, first: int, axis: Axis) -> str:
+    return tr(
+        "not finite on the candidate's side alone at {n} {places}, first at {place}",
+        n=loss.lost_places,
+        places=_places(axis),
+        place=place(first, axis),
+    )
 
 
 def _shape(loss: LossDifference, axis: Axis) -> str:
@@ -196,17 +199,11 @@ def _drift(one: LossDifference, drift: Drift, axis: Axis) -> str:
 
 
 def _warnings(one: LossDifference, axis: Axis) -> Iterator[str]:
-    name = tr(LOSSES[one.column])
     if one.undefined:
-        yield tr("at {n} more steps only the baseline's loss is 0", n=one.undefined)
+        yield tr("at {n} more {places} only the baseline's loss is 0", n=one.undefined, places=_places(axis))
     if one.lost_from is not None:
-        yield tr(
-            "{name}: not finite on the candidate's side alone at {n} {places}, first at {place}",
-            name=name,
-            n=one.lost_places,
-            places=_places(axis),
-            place=place(one.lost_from, axis),
-        )
+        name, finite = tr(LOSSES[one.column]), _shape(one, axis)
+        yield tr("{name}, where both are finite: {values}", name=name, values=finite)
 
 
 def _not_compared(same: SameLoss) -> str:

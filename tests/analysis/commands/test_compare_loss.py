@@ -91,6 +91,16 @@ def test_the_document_is_the_same_in_both_forms_and_languages(folder):
     assert (whole["losses"]["steps"], whole["losses"]["largest"]) == (60, found["largest"])
 
 
+def test_a_loss_that_is_lost_is_the_answer(folder):
+    log = folder / "lost.log"
+    log.write_text(regex.sub(r"lm loss: 3.02\S+", "lm loss: nan", (folder / "same.log").read_text()))
+    done = compare(folder, "a.log", "lost.log", "--loss", "--require", "loss_mre<=2%")
+    # The losses of steps 34 to 50, 3 + 1 / step, begin so.
+    assert done.stdout.startswith("loss: not finite on the candidate's side alone at 17 steps, first at step 34")
+    assert "fail: loss_mre<=2%" in done.stdout.splitlines()[1]
+    assert done.returncode == 1
+
+
 def test_chinese(folder):
     done = compare(folder, "a.log", "other.log", "--loss", LC_ALL="zh_CN.UTF-8")
     assert done.stdout.startswith("loss：从第 41 步起持续有差异，最后为 +1.00%")
@@ -124,7 +134,8 @@ def test_the_newest_run_of_a_night_is_held_against_those_before(tmp_path):
     history.add(record(raise_losses(write_run(tmp_path / "bad.log", 50), 0.05), "r2"))
     done = run_logparse("gate", "-o", "out", cwd=tmp_path)
     assert done.returncode == 1
-    assert "fail: loss_mre<=2%, found 0.05" in done.stdout
+    assert 0 < done.stdout.index("fail: loss_mre<=2%, found 0.05") < done.stdout.index("jobs: ")
+    assert "nothing to do tonight" not in done.stdout
     names = [case.get("name") for case in ElementTree.parse(tmp_path / "out/junit.xml").iter("testcase")]
     assert "loss_mre<=2%" in names
 
