@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, Tolerances, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.compare.comparability import check_allowed
-from analysis.compare.comparison import Comparison
+from analysis.compare.comparison import ComparedLosses, Comparison, compare_losses_alone
 from analysis.compare.comparison import compare as compare_sides
 from analysis.compare.loss_targets import gather_tolerances
 from analysis.compare.refusal import refuse_incomparable
@@ -30,7 +30,9 @@ from analysis.present.views.same_loss import compose_same_loss
 from analysis.present.views.same_loss import document as loss_document
 from analysis.run.checks.target_verdicts import exit_code
 from analysis.run.options import RunOptions
+from logparse.errors import UsageError
 from logparse.findings import Note, info
+from logparse.language import tr
 
 Baseline = Annotated[
     str,
@@ -76,6 +78,8 @@ def compare(
     is unknown.
     """
     form = Form(as_json, as_markdown, no_color)
+    if loss:
+        _refuse({"--threshold": threshold, "--metric": metric, "--allow": allow})
     if out is not None:
         out.check(force, [PAGE], input_files((baseline, *candidates)))
     chosen, guards = guards_of(metric)
@@ -83,19 +87,28 @@ def compare(
     tolerances, report = gather_tolerances([(require or (), None)]), teller()
     sides = named_sides((baseline, *candidates), history, how, report)
     first, *others = sides.sides
-    results = [
-        compare_sides(first, other, chosen, limit, allowed, sides.others, guards=guards, tolerances=tolerances)
-        for other in others
-    ]
+    compare_with = partial(compare_sides, first, guards=guards, tolerances=tolerances)
+    # The page has all of a comparison, also of the losses.
+    wanted = others if out is not None or not loss else []
+    results = [compare_with(other, chosen, limit, allowed, sides.others) for other in wanted]
+    losses = [compare_losses_alone(first, other, tolerances) for other in others] if loss else []
     if out is not None:
         _write(results, out, force, report, verbose)
     if loss:
-        print_losses(results, form)
+        print_losses(losses, form)
     else:
         print_comparisons(results, form, verbose)
         for result in results:
             refuse_incomparable(result)
-    raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in result.tolerances))
+    raise typer.Exit(exit_code(judgement.outcome for one in losses or results for judgement in one.tolerances))
+
+
+def _refuse(given: Mapping[str, object]) -> None:
+    """Raises UsageError for a flag that the comparison of losses would drop."""
+    names = [name for name, value in given.items() if value]
+    if names:
+        problem = tr("--loss cannot be combined with {names}", names=", ".join(names))
+        raise UsageError(problem, remedy=tr("give one of them"))
 
 
 def print_comparisons(results: Sequence[Comparison], form: Form, details: bool = False) -> None:
@@ -104,7 +117,7 @@ def print_comparisons(results: Sequence[Comparison], form: Form, details: bool =
         form.print(lambda: document(results), partial(compose_comparison, result, details))
 
 
-def print_losses(results: Sequence[Comparison], form: Form) -> None:
+def print_losses(results: Sequence[ComparedLosses], form: Form) -> None:
     """Print how the losses compare, in the ``form`` that is asked for."""
     for result in results[:1] if form.as_json else results:
         form.print(lambda: loss_document(results), partial(compose_same_loss, result))

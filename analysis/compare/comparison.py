@@ -384,6 +384,27 @@ def _comparable(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
     return groups.partition_by("side", "group")
 
 
+@dataclass(frozen=True)
+class ComparedLosses:
+    """The losses of two sides alone, each of all its runs; the same run may be on both."""
+
+    baseline: Side
+    candidate: Side
+    loss: SameLoss
+    tolerances: tuple[Judgement, ...]
+
+    @property
+    def job(self) -> str:
+        """The name of the job."""
+        return job_name(self.baseline.runs)
+
+
+def compare_losses_alone(baseline: Side, candidate: Side, tolerances: Sequence[Requirement] = ()) -> ComparedLosses:
+    """Compare the losses of two sides, whatever their devices and layouts."""
+    loss = _same_loss(baseline, candidate)
+    return ComparedLosses(baseline, candidate, loss, judge_losses(loss, tolerances))
+
+
 def _same_loss(baseline: Side, candidate: Side) -> SameLoss:
     """How far the losses of the runs of both sides are apart, of those whose settings are known."""
     old, new = ([steps for _, steps in s.readable_steps(s.details["run_id"])] for s in (baseline, candidate))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.compare.comparison import Comparison
+from analysis.compare.comparison import ComparedLosses, Comparison
 from analysis.compare.loss_curves import Axis
 from analysis.compare.loss_remarks import SIDES, Remark
 from analysis.compare.same_loss import LossDifference, SameLoss
@@ -29,18 +29,16 @@ MOST_PER: dict[Axis, int] = {"step": 1000, "tokens": 10**9}
 ALWAYS = ("by_tokens", "by_steps", "mean_of_steps")
 
 
-def compose_same_loss(comparison: Comparison) -> list[Part]:
+def compose_same_loss(compared: ComparedLosses) -> list[Part]:
     """The whole answer of a comparison of losses, the answer first."""
-    same = comparison.loss
-    if same is None:
-        return []
+    same = compared.loss
     loss = same.of("loss")
     title = _not_compared(same) if same.reason or loss is None else answer(loss, same.axis)
-    sides = zip(SIDES, (comparison.baseline, comparison.candidate), strict=True)
+    sides = zip(SIDES, (compared.baseline, compared.candidate), strict=True)
     return [
         Heading(title, "title"),
-        *judgement_sentences(comparison.tolerances),
-        Sentence(tr("job: {name}", name=comparison.job)),
+        *judgement_sentences(compared.tolerances),
+        Sentence(tr("job: {name}", name=compared.job)),
         *(Sentence(_side(name, side.asked, len(side.details))) for name, side in sides),
         *([_table(same)] if same.differences else []),
         *(Sentence(text) for one in same.differences for text in _sentences(one, same.axis)),
@@ -222,20 +220,20 @@ def _side(name: str, asked: str, runs: int) -> str:
     return tr("{side}: {asked}, runs: {runs}", side=word("sides", name), asked=asked, runs=runs)
 
 
-def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+def document(comparisons: Sequence[ComparedLosses]) -> dict[str, Any]:
     """The document of the whole answer, the same in every language; several comparisons are a list."""
     documents = [_document(one) for one in comparisons]
     return documents[0] if len(documents) == 1 else {"schema_version": SCHEMA_VERSION, "comparisons": documents}
 
 
-def _document(comparison: Comparison) -> dict[str, Any]:
+def _document(compared: ComparedLosses) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
-        "job": comparison.job,
-        "baseline": comparison.baseline.asked,
-        "candidate": comparison.candidate.asked,
-        "loss": loss_document(comparison.loss),
-        "requirements": judgement_documents(comparison.tolerances),
+        "job": compared.job,
+        "baseline": compared.baseline.asked,
+        "candidate": compared.candidate.asked,
+        "loss": loss_document(compared.loss),
+        "requirements": judgement_documents(compared.tolerances),
     }
 
 

@@ -91,6 +91,18 @@ def test_the_document_is_the_same_in_both_forms_and_languages(folder):
     assert (whole["losses"]["steps"], whole["losses"]["largest"]) == (60, found["largest"])
 
 
+def test_what_judges_speed_is_refused(folder):
+    done = compare(folder, "a.log", "other.log", "--loss", "--metric", "mfu", "--allow", "device")
+    assert (done.returncode, "--loss cannot be combined with --metric, --allow" in done.stderr) == (2, True)
+
+
+def test_the_same_log_twice_has_the_same_loss(folder):
+    """Logs without times of two runs that are equal bit for bit are the same bytes."""
+    done = compare(folder, "a.log", "a.log", "--loss")
+    assert (done.returncode, "equal to the last printed digit at all 60" in done.stdout) == (0, True)
+    assert compare(folder, "a.log", "a.log").returncode == 2
+
+
 def test_a_loss_that_is_lost_is_the_answer(folder):
     log = folder / "lost.log"
     log.write_text(regex.sub(r"lm loss: 3.02\S+", "lm loss: nan", (folder / "same.log").read_text()))
