@@ -245,7 +245,8 @@ def _placed(parting: Parting | None, both: pl.DataFrame, relative: bool) -> Loss
     level = math.expm1(parting.level) if relative else parting.level
     if parting.at is None:
         return LossParting(parting.shape, None, parting.spread, level)
-    near = both[max(parting.at - NEAR_RESTART, 0) : parting.at + NEAR_RESTART + 1]
     columns = zip(SIDES, ("begins", "begins_new"), strict=True)
-    restarted = next((side for side, column in columns if near[column].any()), None)
+    away = [(abs(begin - parting.at), side) for side, column in columns for begin in both[column].arg_true()]
+    nearest, side = min(away, default=(NEAR_RESTART + 1, None))
+    restarted = side if nearest <= NEAR_RESTART else None
     return LossParting(parting.shape, int(both["at"][parting.at]), parting.spread, level, restarted)

@@ -102,7 +102,7 @@ def _shape(loss: LossDifference, axis: Axis) -> str:
     }
     text = fill("loss_shapes", code, fields)
     if parting.restarted:
-        text = tr("{text}, where the {side} restarted", text=text, side=word("sides", parting.restarted))
+        text = tr("{text}; the {side} restarted there", text=text, side=word("sides", parting.restarted))
     return text
 
 
