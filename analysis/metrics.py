@@ -273,6 +273,23 @@ GUARDED = (
     "nan_share",
     "max_memory_allocated_bytes",
 )
+# The losses that two sides may print, each compared by itself, and the norm of the gradients next to them.
+LOSSES = {
+    "loss": msg("loss"),
+    "load_balancing_loss": msg("load balancing loss"),
+    "mtp_loss": msg("MTP loss"),
+    "grad_norm": msg("gradient norm"),
+}
+# How far each of them is apart over the common steps of two sides.
+DISTANCES = {
+    metric.column: metric
+    for name, label in LOSSES.items()
+    for metric in (
+        Metric(f"{name}_mre", "ratio", label, "mean of the relative differences", 100.0, 3, 1),
+        Metric(f"{name}_mae", "", label, "mean of the absolute differences", digits=6, worse=1),
+        Metric(f"{name}_largest", "ratio", label, "largest relative difference", 100.0, 3, 1),
+    )
+}
 # Further metrics of two sides with so many runs each: with fewer a larger family of tests hides a broken loss.
 FROM_RUNS = {"step_time_p95_ms": 5, "max_memory_allocated_bytes": 5}
 # Those whose course over runs is shown: relative changes of a share that may be 0 are none.

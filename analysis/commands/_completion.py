@@ -179,6 +179,14 @@ def required() -> Iterator[str]:
     return iter(figures())
 
 
+@_begins
+def tolerances() -> Iterator[str]:
+    """Differences of losses that can be limited."""
+    from analysis.metrics import DISTANCES
+
+    return iter(DISTANCES)
+
+
 def one_of(*names: str) -> Any:
     """What completes a word to one of ``names``."""
     return _begins(lambda: iter(names))

@@ -8,6 +8,7 @@ import typer
 
 from analysis.commands._forms import Form
 from analysis.compare.comparison import compare
+from analysis.compare.loss_targets import join_tolerances
 from analysis.compare.operands import Sides
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.verdict import Verdict, insufficient
@@ -15,6 +16,8 @@ from analysis.metrics import Metric
 from analysis.nightly.jobs_of_sides import split_sides
 from analysis.present.views.job_comparisons import ComparedJobs, compose_jobs_of_sides, document, with_name
 from analysis.project.project_file import project_policy
+from analysis.run.checks.target_verdicts import exit_code
+from analysis.run.checks.targets import Requirement
 from logparse.errors import InsufficientDataError
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
@@ -22,17 +25,22 @@ from logparse.light_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Question:
-    """What is judged: metrics, further ones where both sides have them, the threshold, fields that may differ."""
+    """What is judged: metrics, further ones where both sides have them, the threshold, fields that may differ, losses.
+
+    Of the losses ``tolerances`` are required, and those of the project that they do not name.
+    """
 
     metrics: Sequence[Metric]
     guards: Sequence[Metric]
     threshold: float | None
     allowed: Sequence[str]
+    tolerances: Sequence[Requirement] = ()
 
 
 def compare_jobs(named: Sides, question: Question) -> ComparedJobs | None:
     """A comparison of each job that is on both sides; None unless several are."""
-    jobs = split_sides(named.sides, project_policy(), named.others, named.settings, question.allowed)
+    policy = project_policy()
+    jobs = split_sides(named.sides, policy, named.others, named.settings, question.allowed)
     if jobs is None:
         return None
     results = []
@@ -46,6 +54,7 @@ def compare_jobs(named: Sides, question: Question) -> ComparedJobs | None:
             job.others,
             everything=False,
             guards=question.guards,
+            tolerances=join_tolerances(question.tolerances, policy.rule_of(job.name).tolerances),
         )
         results.append(with_name(result, job.name))
     return ComparedJobs(results, jobs.without_baseline, jobs.without_candidate)
@@ -61,7 +70,8 @@ def exit_of_sides(compared: ComparedJobs, strict: bool, failing: frozenset[Verdi
 
     With ``strict`` a job without a candidate has insufficient data: it may have failed.
     """
-    if any(one.verdict in failing for one in compared.comparisons):
+    code = exit_code(judgement.outcome for one in compared.comparisons for judgement in one.tolerances)
+    if code == 1 or any(one.verdict in failing for one in compared.comparisons):
         raise typer.Exit(1)
     for one in compared.comparisons:
         refuse_incomparable(one)
@@ -72,3 +82,5 @@ def exit_of_sides(compared: ComparedJobs, strict: bool, failing: frozenset[Verdi
             where="; ".join([*short, *compared.without_candidate]),
             remedy=tr("record more runs, or remove --strict"),
         )
+    if code:
+        raise typer.Exit(code)

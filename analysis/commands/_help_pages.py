@@ -55,7 +55,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 # Groups of options by the name of their parameter; those of QUANTITIES say their group themselves.
 _NAMES = {
     COMMON: "hw,model,require,baseline,each,history,release,label,candidate,threshold,metric,by,select,since,devices,"
-    "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,until,until_release,strict,fail_on,as_of,"
+    "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,loss,until,until_release,strict,fail_on,as_of,"
     "backtest,webhook,webhook_as",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
     OUTPUT: "out,as_json,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,force,lang,where,"
@@ -103,7 +103,7 @@ def listed_names(command: str) -> Iterator[tuple[str, Sequence[str]]]:
     from analysis.batch.run_table import RUNS_COLUMNS
     from analysis.compare.comparability import FIELDS, UNKNOWN
     from analysis.flops import all_formulas
-    from analysis.metrics import JUDGED
+    from analysis.metrics import DISTANCES, JUDGED
     from analysis.run.checks.targets import figures
     from logparse.context.dialects import dialect_keys
 
@@ -114,6 +114,8 @@ def listed_names(command: str) -> Iterator[tuple[str, Sequence[str]]]:
         yield tr("Dialects for --dialect"), dialect_keys()
     if command in ("analyze", "compare", "gate", "trend", "bisect"):
         yield tr("Metrics"), list(JUDGED)
+    if command in ("compare", "gate"):
+        yield tr("Figures for --require"), list(DISTANCES)
     if command == "compare":
         yield tr("Fields for --allow"), [*FIELDS, UNKNOWN]
 

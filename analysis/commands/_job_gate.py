@@ -21,6 +21,7 @@ from analysis.present.views.backtest import document as backtest_json
 from analysis.present.views.jobs import compose_jobs, document, judged_jobs, refusal, title
 from analysis.present.views.news import has_news, news_document
 from analysis.project.project_file import history_place, project_policy
+from analysis.run.checks.target_verdicts import exit_code
 from logparse.errors import InsufficientDataError, UsageError
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace
@@ -93,7 +94,8 @@ def job_texts(judged: JudgedJobs) -> Mapping[str, str | None]:
 
 def exit_of_jobs(judged: JudgedJobs) -> None:
     """Raises typer.Exit where a job fails, UsageError where one cannot be compared, InsufficientDataError if strict."""
-    if fail(judged.jobs, judged.failing, judged.only_new):
+    code = exit_code(judgement.outcome for job in judged.jobs for judgement in job.tolerances)
+    if code == 1 or fail(judged.jobs, judged.failing, judged.only_new):
         raise typer.Exit(1)
     refused = [job for job in judged.jobs if job.refused]
     if refused:
@@ -108,6 +110,8 @@ def exit_of_jobs(judged: JudgedJobs) -> None:
             where=title(judged.jobs),
             remedy=tr("record more runs, or remove --strict"),
         )
+    if code:
+        raise typer.Exit(code)
 
 
 def fail(jobs: Sequence[JobVerdict], failing: Collection[Verdict], only_new: bool) -> bool:

@@ -31,7 +31,7 @@ Threshold = Annotated[
         "--threshold",
         metavar=f"PERCENT|{NOISE}",
         show_default=NOISE,
-        help="Smallest change to report, such as 1%; noise: derived from repeated runs of a release.",
+        help="Smallest change to report, such as 1%; noise: from repeated runs.",
     ),
 ]
 Metrics = Annotated[
@@ -41,6 +41,15 @@ Metrics = Annotated[
         autocompletion=_completion.metrics,
         metavar="NAME",
         help="Metric to judge, such as mfu; repeatable. --help-all lists them.",
+    ),
+]
+Tolerances = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--require",
+        autocompletion=_completion.tolerances,
+        metavar="'FIGURE<=NUMBER'",
+        help="Limit, such as 'loss_mre<=0.02'; repeatable.",
     ),
 ]
 Allow = Annotated[

@@ -19,13 +19,14 @@ from analysis.commands._input_files import input_files
 from analysis.commands._job_gate import NightOptions, exit_of_jobs, job_texts, judge_all, parse_span, print_jobs
 from analysis.commands._job_gate import backtest as run_backtest
 from analysis.commands._named_sides import named_sides
-from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, parse_day, teller
+from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, Tolerances, parse_day, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._webhook import WebhookForm, check_webhook, post
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison, compare
 from analysis.compare.gate_exports import OUTPUTS, Judged, junit_of_error
+from analysis.compare.loss_targets import gather_tolerances, join_tolerances
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import Verdict, guards_of, insufficient
@@ -36,6 +37,7 @@ from analysis.present.views.gate import judged, no_verdict, verdicts
 from analysis.present.views.job_comparisons import summary, texts
 from analysis.present.views.side_news import has_wrong, sides_document
 from analysis.project.project_file import project_policy
+from analysis.run.checks.target_verdicts import exit_code
 from analysis.run.options import RunOptions
 from analysis.stats.noise import FEWEST_RUNS
 from logparse.errors import InsufficientDataError, LogparseError, UsageError, reason_of
@@ -139,6 +141,7 @@ def gate(
     threshold: Threshold = None,
     metric: Metrics = None,
     allow: Allow = None,
+    require: Tolerances = None,
     strict: Strict = False,
     fail_on: FailOn = None,
     as_of: AsOf = None,
@@ -165,7 +168,7 @@ def gate(
     form = Form(as_json, as_markdown, no_color, verbose)
     check_webhook(webhook)
     if baseline is None and candidate is None:
-        refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow}, OF_JOBS)
+        refuse_flags({"--threshold": threshold, "--metric": metric, "--allow": allow, "--require": require}, OF_JOBS)
         day = None if as_of is None else parse_day("--as-of", as_of)
         night = NightOptions(history, strict, fail_on, day, webhook, webhook_as)
         gate_jobs(night, backtest, out, force, form, report)
@@ -174,9 +177,10 @@ def gate(
     asked = _both_sides(baseline, candidate)
     chosen, guards = guards_of(metric)
     allowed, limit = check_allowed(allow or []), given_threshold(threshold)
+    tolerances = gather_tolerances([(require or (), None)])
     sides = named_sides(asked, history, how, report)
     failing = FAILING[fail_on or "regression"]
-    if (compared := compare_jobs(sides, Question(chosen, guards, limit, allowed))) is not None:
+    if (compared := compare_jobs(sides, Question(chosen, guards, limit, allowed, tolerances))) is not None:
         _post(webhook, webhook_as, compared.comparisons, report)
         _publish(out, force, texts(compared, strict, failing), summary(compared), report)
         try:
@@ -185,7 +189,13 @@ def gate(
             exit_of_sides(compared, strict, failing)
         return
     old, new = sides.sides
-    result = compare(old, new, chosen, limit, allowed, sides.others, everything=False, guards=guards)
+    required = join_tolerances(tolerances, project_policy().rest.tolerances)
+    result = compare(
+        *(old, new, chosen, limit, allowed, sides.others),
+        everything=False,
+        guards=guards,
+        tolerances=required,
+    )
     judgement = judged(result, strict, failing)
     _post(webhook, webhook_as, [result], report)
     _publish(out, force, _texts(judgement), judgement.summary, report)
@@ -301,7 +311,8 @@ def _add_to_job_summary(summary: str, report: Callable[[Note], object]) -> None:
 
 def _exit(result: Comparison, strict: bool, failing: frozenset[Verdict]) -> None:
     """Raises typer.Exit for a ``failing`` verdict, InsufficientDataError where ``strict`` asks for more data."""
-    if result.verdict in failing:
+    code = exit_code(judgement.outcome for judgement in result.tolerances)
+    if code == 1 or result.verdict in failing:
         raise typer.Exit(1)
     if strict and any(insufficient(finding) for finding in result.decisive):
         raise InsufficientDataError(
@@ -309,3 +320,5 @@ def _exit(result: Comparison, strict: bool, failing: frozenset[Verdict]) -> None
             where=verdicts(result),
             remedy=tr("record at least {n} runs per side, or remove --strict", n=FEWEST_RUNS),
         )
+    if code:
+        raise typer.Exit(code)

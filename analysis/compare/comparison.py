@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
-from typing import Literal
 
 import polars as pl
 
@@ -15,12 +14,15 @@ from analysis.compare.comparability import FIELDS, Change, Field, check_fields, 
 from analysis.compare.final_loss import final_losses
 from analysis.compare.independent_records import KEYS, LENGTHS, Jobs, LeftOut, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
+from analysis.compare.loss_targets import judge_losses
 from analysis.compare.multiple_testing import hold_family
+from analysis.compare.same_loss import SameLoss, compare_losses
 from analysis.compare.verdict import WRONG, Finding, Verdict, doubt, judge, lose, worst_of
 from analysis.compare.work_difference import Less, compared_work, explain, learns_less
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.metrics import FINAL_LOSS, FROM_RUNS, JUDGED, Metric
-from analysis.run.rows.exclusion_reasons import OF_THE_RUN
+from analysis.run.checks.target_verdicts import Judgement
+from analysis.run.checks.targets import Requirement
 from analysis.stats.noise import Noise, Outlier, noise_floor
 from logparse.errors import InputError, UsageError
 from logparse.failures.ending import Ending
@@ -58,21 +60,6 @@ class Side:
 
 
 @dataclass(frozen=True)
-class LossAgreement:
-    """Relative difference of the losses, median over the runs of a side, at the steps that both sides did.
-
-    At ``undefined`` further steps only the baseline's loss is 0, so that nothing can be relative to it.
-    """
-
-    steps: int
-    largest: float
-    largest_at: int
-    final: float
-    final_at: int
-    undefined: int = 0
-
-
-@dataclass(frozen=True)
 class LostLoss:
     """So many of all runs of a side end with losses that are not finite, the earliest from ``step`` on."""
 
@@ -90,20 +77,16 @@ class FailedRun:
     ending: Ending
 
 
-# Why the losses of two sides cannot be compared: no step has a finite one on both, or the baseline's are 0.
-LossReason = Literal["no_common_step", "zero_loss"]
-
-
 @dataclass(frozen=True)
 class Comparison:
     """The result of comparing two sides.
 
-    ``judged`` are the columns of the metrics that the verdict is on; the other findings are for information. Metrics
-    that are not ``primary`` count only if something is wrong: too much noise makes no verdict worse. ``losses`` is a
-    reason where the losses cannot be compared, and None where nobody asked. ``lost`` is of both sides, and so are the
-    runs ``failed``, also those that do not count. ``noises`` are
-    by the column of the metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs that may be one
-    job. ``less_work`` are the kinds of work of which the candidate does less. ``threshold`` is as given, None where it
+    ``judged`` are the columns of the metrics that the verdict is on; the other findings are for information.
+    Metrics that are not ``primary`` count only if something is wrong: too much noise makes no verdict worse.
+    ``loss`` is None where nobody asked for the losses; ``tolerances`` are what is required of them. ``lost`` is of
+    both sides, and so are the runs ``failed``, also those that do not count. ``noises`` are by the column of the
+    metric. ``left_out`` are runs that do not count; ``unclear`` are names of pairs that may be one job.
+    ``less_work`` are the kinds of work of which the candidate does less. ``threshold`` is as given, None where it
     follows from the noise of each metric. ``job`` is the name of the job.
     """
 
@@ -113,7 +96,8 @@ class Comparison:
     findings: tuple[Finding, ...]
     judged: tuple[str, ...]
     primary: tuple[str, ...]
-    losses: LossAgreement | LossReason | None
+    loss: SameLoss | None
+    tolerances: tuple[Judgement, ...]
     lost: tuple[LostLoss | None, LostLoss | None]
     failed: tuple[tuple[FailedRun, ...], tuple[FailedRun, ...]]
     changes: tuple[Change, ...]
@@ -175,11 +159,13 @@ def compare(
     others: pl.DataFrame | None = None,
     everything: bool = True,
     guards: Sequence[Metric] = (),
+    tolerances: Sequence[Requirement] = (),
 ) -> Comparison:
     """Compare two sides, each of at least one run, and judge ``metrics``, and ``guards`` where both sides have them.
 
     ``threshold`` is the change that matters; where it is None, that beyond the noise of each metric does.
-    ``others`` are further runs from which the noise is learnt. With ``everything`` all JUDGED are compared, and losses.
+    ``others`` are further runs from which the noise is learnt. With ``everything`` all JUDGED are compared, and losses;
+    these also where ``tolerances`` are required of them.
     Whether the sides may be compared is asked of all their runs, also of those that do not count.
 
     Raises UsageError where a run or a job is on both sides.
@@ -194,6 +180,7 @@ def compare(
     findings = [f for f in _held(all_findings, judged[1:]) if everything or f.metric in judged]
     less = _less_work(case)
     old, new = case.counted
+    loss = _same_loss(old, new) if everything or tolerances else None
     return Comparison(
         baseline=old,
         candidate=new,
@@ -201,7 +188,8 @@ def compare(
         findings=tuple(explain(finding, less) for finding in findings),
         judged=_columns(judged),
         primary=_columns(metrics),
-        losses=agree_on_losses(old, new) if everything else None,
+        loss=loss,
+        tolerances=judge_losses(loss, tolerances) if loss else (),
         lost=case.lost,
         failed=(_failed(baseline.runs), _failed(candidate.runs)),
         changes=tuple(list_changes(old.details, new.details)),
@@ -396,28 +384,28 @@ def _comparable(runs: pl.DataFrame, asked: pl.DataFrame) -> list[pl.DataFrame]:
     return groups.partition_by("side", "group")
 
 
-def agree_on_losses(baseline: Side, candidate: Side) -> LossAgreement | LossReason:
-    """How far the losses of the two sides are apart at equal steps, or why they cannot be compared."""
-    old, new = (_losses(side) for side in (baseline, candidate))
-    both = old.join(new, on="step", suffix="_new").sort("step")
-    if both.is_empty():
-        return "no_common_step"
-    zero = (pl.col("loss") == 0) & (pl.col("loss_new") != 0)
-    ratio = pl.when(pl.col("loss") == 0).then(0.0).otherwise((pl.col("loss_new") / pl.col("loss") - 1).abs())
-    apart = both.filter(~zero).with_columns(apart=ratio)
-    if apart.is_empty():
-        return "zero_loss"
-    at = apart.row(int(apart["apart"].arg_max() or 0), named=True)
-    last = apart.row(-1, named=True)
-    undefined = len(both) - len(apart)
-    return LossAgreement(len(apart), at["apart"], at["step"], last["apart"], last["step"], undefined)
+@dataclass(frozen=True)
+class ComparedLosses:
+    """The losses of two sides alone, each of all its runs; the same run may be on both."""
+
+    baseline: Side
+    candidate: Side
+    loss: SameLoss
+    tolerances: tuple[Judgement, ...]
+
+    @property
+    def job(self) -> str:
+        """The name of the job."""
+        return job_name(self.baseline.runs)
 
 
-def _losses(side: Side) -> pl.DataFrame:
-    """Step and median loss over the runs; of a step that was done again the last loss."""
-    frames = [
-        steps.filter(OF_THE_RUN & pl.col("loss").is_finite()).select("step", "loss").unique("step", keep="last")
-        for _, steps in side.readable_steps(side.details["run_id"])
-    ]
-    none = pl.DataFrame(schema={"step": pl.Int64, "loss": pl.Float64})
-    return pl.concat([none, *frames]).drop_nulls().group_by("step").agg(pl.col("loss").median())
+def compare_losses_alone(baseline: Side, candidate: Side, tolerances: Sequence[Requirement] = ()) -> ComparedLosses:
+    """Compare the losses of two sides, whatever their devices and layouts."""
+    loss = _same_loss(baseline, candidate)
+    return ComparedLosses(baseline, candidate, loss, judge_losses(loss, tolerances))
+
+
+def _same_loss(baseline: Side, candidate: Side) -> SameLoss:
+    """How far the losses of the runs of both sides are apart, of those whose settings are known."""
+    old, new = ([steps for _, steps in s.readable_steps(s.details["run_id"])] for s in (baseline, candidate))
+    return compare_losses(old, new)

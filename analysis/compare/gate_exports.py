@@ -22,7 +22,7 @@ from analysis.compare.verdict import VERDICTS, Finding, Verdict, insufficient
 from analysis.junit import Case, Outcome, junit_xml
 from analysis.spreadsheet import harmless
 from analysis.stats.noise import Noise
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 OUTCOMES: dict[str, Outcome] = {
     "insufficient data": "skipped",
@@ -36,7 +36,8 @@ class Judged:
     """A comparison as the gate judged it, and what the screens say of it; ``failing`` are the verdicts that fail it.
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
-    ``sentence`` says of a finding, and ``failures`` of the runs that failed.
+    ``sentence`` says of a finding, and ``failures`` of the runs that failed. ``required`` are the test cases of what is
+    required of the losses, without a class name.
     """
 
     comparison: Comparison
@@ -46,6 +47,7 @@ class Judged:
     details: str
     sentence: Callable[[Finding], str]
     failures: Sequence[str] = ()
+    required: Sequence[Case] = ()
 
 
 def junit(judged: Judged) -> str:
@@ -68,7 +70,7 @@ def cases(judged: Judged) -> list[Case]:
         outcome: Outcome = "failure" if crashed else "system-out"
         kind = "crashed" if crashed else ""
         cases.append(Case(_classname(judged), "ending", outcome, kind, "\n".join(judged.failures)))
-    return cases
+    return [*cases, *(replace(case, classname=_classname(judged)) for case in judged.required)]
 
 
 def junit_of_error(message: str) -> str:

@@ -14,7 +14,7 @@ from analysis.compare.verdict import VERDICTS, Verdict
 from analysis.junit import Case, Outcome, junit_xml
 from analysis.nightly.job_verdict import JobVerdict, verdict_of
 from analysis.nightly.metric_verdict import MetricNight
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class JudgedJobs:
 
     ``summary`` is Markdown for people, in the language in use; ``details`` is the same in English, and so is what
     ``sentence`` says of a metric of a job, ``refusal`` of a job without a verdict, ``failure`` of a run that failed.
+    ``required`` are the test cases of what is required of the losses, by the name of the job, without a class name.
     ``suspicious`` is the outcome of a suspicious metric.
     """
 
@@ -38,6 +39,7 @@ class JudgedJobs:
     refusal: Callable[[JobVerdict], str]
     failure: Callable[[LeftOut], str]
     suspicious: Outcome = "system-out"
+    required: Mapping[str, Sequence[Case]] = field(default_factory=dict)
 
 
 def junit(judged: JudgedJobs) -> str:
@@ -55,7 +57,11 @@ def _cases(judged: JudgedJobs, job: JobVerdict) -> list[Case]:
         kind = "insufficient data" if judged.strict else ""
         return [Case(name, "verdict", outcome, kind, judged.refusal(job))]
     crash = [Case(name, "verdict", "failure", "crashed", judged.failure(job.failed))] if job.failed else []
-    return [*crash, *(_case(judged, job, metric, name) for metric in job.metrics)]
+    return [
+        *crash,
+        *(_case(judged, job, metric, name) for metric in job.metrics),
+        *(replace(case, classname=name) for case in judged.required.get(job.name, ())),
+    ]
 
 
 def _case(judged: JudgedJobs, job: JobVerdict, metric: MetricNight, name: str) -> Case:

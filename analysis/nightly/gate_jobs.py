@@ -30,6 +30,7 @@ from analysis.nightly.job_facts import (
     failed_nights,
     failed_since,
     is_known,
+    judge_newest_losses,
     losses_at_the_end,
     work_of_sides,
 )
@@ -142,6 +143,7 @@ def _judge(
     if refused or job.is_idle:
         return job
     before, fixed = place_baseline(comparable, rule)
+    job = replace(job, tolerances=judge_newest_losses(before, rule, history))
     read = pl.concat([before[:fixed].tail(KEPT), before[fixed:].tail(LOSSES_READ - min(fixed, KEPT))])
     losses = losses_at_the_end(read, history) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)

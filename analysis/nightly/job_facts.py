@@ -16,12 +16,15 @@ from analysis.compare.comparability import Field
 from analysis.compare.comparison import measured
 from analysis.compare.final_loss import LAST, final_losses
 from analysis.compare.independent_records import LeftOut, Observations
+from analysis.compare.loss_targets import judge_losses
+from analysis.compare.same_loss import MOST_REPEATS, compare_losses
 from analysis.compare.verdict import find_metric
 from analysis.compare.work_difference import Less, compared_work
 from analysis.history.events import Acceptance
 from analysis.metrics import Metric
 from analysis.nightly.job_runs import FAILED
 from analysis.nightly.policy import JobRule
+from analysis.run.checks.target_verdicts import Judgement
 from analysis.stats.prediction import KEPT
 from logparse.errors import InputError
 from logparse.light_dataclass import dataclass, field
@@ -125,6 +128,17 @@ def losses_at_the_end(runs: pl.DataFrame, history: HistoryOfJobs) -> dict[str, f
     last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in runs_with_steps}
     wanted = set(sorted(last.get(runs["run_id"][-1], set()))[-LAST:])
     return final_losses((run_id, steps) for run_id, steps in runs_with_steps if wanted and wanted <= last[run_id])
+
+
+def judge_newest_losses(runs: pl.DataFrame, rule: JobRule, history: HistoryOfJobs) -> tuple[Judgement, ...]:
+    """What the rule requires of the losses of the newest of ``runs``, compared with those before it."""
+    if not rule.tolerances:
+        return ()
+    before, newest = (
+        [steps for _, steps in _readable(ids["run_id"].to_list(), history)]
+        for ids in (runs[:-1].tail(MOST_REPEATS), runs[-1:])
+    )
+    return judge_losses(compare_losses(before, newest), rule.tolerances)
 
 
 def _readable(run_ids: Sequence[str], history: HistoryOfJobs) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -17,6 +17,7 @@ from analysis.nightly.job_facts import AcceptedChange
 from analysis.nightly.job_runs import MOST_IDLE_DAYS
 from analysis.nightly.job_steps import JobStep
 from analysis.nightly.metric_verdict import MetricNight, MetricStep
+from analysis.run.checks.target_verdicts import Judgement
 from analysis.stats.prediction import FEWEST
 from logparse.light_dataclass import dataclass, field, replace
 
@@ -56,7 +57,8 @@ class JobVerdict:
     before, or that of an idle job, if it ended while a regression was open. All of the ``failed_before`` runs
     before the newest failed, in a row. ``failed_tonight`` says that the first of the last ``failed_nights`` runs is
     of tonight. ``testbeds`` are the verdicts by the block of runs, such as a node, that are compared with each
-    other, None for all runs together.
+    other, None for all runs together. ``tolerances`` are what is
+    required of its losses.
     """
 
     name: str
@@ -84,6 +86,7 @@ class JobVerdict:
     changed: tuple[Field, ...] = ()
     block_by: str | None = None
     testbeds: Mapping[str | None, tuple[MetricNight, ...]] = field(default_factory=dict)
+    tolerances: tuple[Judgement, ...] = ()
 
     @property
     def is_idle(self) -> bool:

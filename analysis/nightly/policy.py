@@ -10,12 +10,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
 
+from analysis.compare.loss_targets import gather_tolerances, join_tolerances
 from analysis.compare.threshold import NOISE, least_change, parse_threshold
 from analysis.compare.verdict import Verdict, find_metric
 from analysis.history.selector import parse_selector
 from analysis.junit import Outcome
 from analysis.metrics import GUARDED
 from analysis.nightly.run_links import is_template
+from analysis.run.checks.targets import Requirement
 from analysis.stats.prediction import CONFIRM, FEWEST, KEPT
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
@@ -62,7 +64,8 @@ class JobRule:
 
     ``confirm`` nights in a row make a regression. ``block_by`` is a label, such as ``node``, of which runs of one value
     are compared with each other. A run with fewer step lines than ``min_steps`` failed. ``of_series`` says that
-    nobody named the job: its runs are a comparable series.
+    nobody named the job: its runs are a comparable series. ``tolerances`` are
+    required of the losses.
     """
 
     name: str | None = None
@@ -74,6 +77,7 @@ class JobRule:
     owners: tuple[str, ...] = ()
     min_steps: int = 0
     of_series: bool = False
+    tolerances: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,14 @@ class Policy:
     run_url: str | None = None
     junit_suspicious: Outcome = "system-out"
 
+    def rule_of(self, job: str) -> JobRule:
+        """The rule of the job of that name."""
+        return next((rule for rule in self.jobs if rule.name == job), self.rest)
+
 
 # Keys of the table, and of the table of a job.
 OF_ALL, OF_JOBS = ("jobs", "fail_on", "run_url", "junit_suspicious"), ("select", "owners")
-OF_BOTH = ("baseline", "confirm", "threshold", "metrics", "block_by", "min_steps")
+OF_BOTH = ("baseline", "confirm", "threshold", "metrics", "block_by", "min_steps", "require")
 
 
 def read_policy(table: Mapping[str, Any]) -> Policy:
@@ -147,6 +155,9 @@ def _rule(rule: JobRule, table: Mapping[str, Any], where: str, more: Sequence[st
         rule = replace(rule, block_by=_text(table["block_by"], f"{where}.block_by"))
     if "min_steps" in table:
         rule = replace(rule, min_steps=_count(table["min_steps"], f"{where}.min_steps"))
+    if "require" in table:
+        given = gather_tolerances([(_texts(table["require"], f"{where}.require"), where)])
+        rule = replace(rule, tolerances=join_tolerances(given, rule.tolerances))
     if "threshold" in table:
         least = {name: _least(table["threshold"], f"{where}.threshold", name) for name in rule.metrics}
         rule = replace(rule, metrics=least)
@@ -204,6 +215,12 @@ def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise _wrong(where, value, tr("give text"))
     return value
+
+
+def _texts(value: Any, where: str) -> list[str]:
+    if not isinstance(value, list):
+        raise _wrong(where, value, tr('give a list, such as ["loss_mre<=0.02"]'))
+    return [_text(text, where) for text in value]
 
 
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:

@@ -25,4 +25,5 @@ def comparison_page(comparison: Comparison, details: bool = False) -> str:
         ),
         Text(html(compose_drawn(comparison, overlay), 2)),
     ]
-    return render_document(page_title(comparison), pieces, Tracks(titled.names, titled.rows, smoothing=titled.single))
+    tracks = Tracks(titled.all_names, titled.all_rows, titled.single, titled.axis, further=["loss_difference"])
+    return render_document(page_title(comparison), pieces, tracks)

@@ -42,12 +42,15 @@ class Drawing:
 class Tracks:
     """What the charts along the steps draw: rows in the order of the steps, whose ``run`` is one of ``names``.
 
-    ``smoothing`` lets the reader smooth them, which takes the mean of neighbours of one name.
+    ``smoothing`` lets the reader smooth them, which takes the mean of neighbours of one name. ``axis`` is the column of
+    their places; columns that are not in SERIES are ``further`` ones.
     """
 
     names: Sequence[str]
     rows: pl.DataFrame
     smoothing: bool = True
+    axis: str = "step"
+    further: Sequence[str] = ()
 
 
 def render_document(title: str, pieces: Sequence[Text | Drawing], tracks: Tracks | None = None) -> str:
@@ -73,11 +76,12 @@ def _drawn(drawing: Drawing) -> dict[str, Any]:
 
 def _data(drawings: Sequence[Drawing], specs: dict[str, Any], tracks: Tracks | None) -> dict[str, Any]:
     """A chart that is not along the steps has the one axis ``none``."""
-    charts = {drawing.name: {"step" if drawing.along else "none": specs[drawing.name]} for drawing in drawings}
+    axis = tracks.axis if tracks else "step"
+    charts = {drawing.name: {axis if drawing.along else "none": specs[drawing.name]} for drawing in drawings}
     if tracks is None:
-        return page_data([], ["step"], [], {}, charts)
-    series = [name for name in SERIES if name in tracks.rows.columns]
-    return page_data(list(tracks.names), ["step"], series, columns(tracks.rows), charts)
+        return page_data([], [axis], [], {}, charts)
+    series = [name for name in (*SERIES, *tracks.further) if name in tracks.rows.columns]
+    return page_data(list(tracks.names), [axis], series, columns(tracks.rows), charts)
 
 
 def _remarks(specs: dict[str, Any]) -> Iterator[tuple[str, str]]:

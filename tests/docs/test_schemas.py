@@ -105,6 +105,8 @@ PRINTED = {
         ("compare", "--history", "h", "release=good", "release=long", "--json"),
         ("compare", "--history", "h", "release=good", "release=slow", "release=single", "--json"),
         ("compare", "good-0.log", "slow-0.log", "--json"),
+        ("compare", "good-0.log", "slow-0.log", "--loss", "--require", "loss_mre<=0.02", "--json"),
+        ("compare", "--history", "h", "release=good", "release=slow", "release=long", "--loss", "--json"),
     ],
     "gate": [
         ("gate", "--history", "h", "--baseline", "release=good", "--candidate", "release=slow", "--json"),

@@ -31,8 +31,11 @@ from json_schemas import (
 from analysis.batch.record_runs import Recorded
 from analysis.compare.bisect import Outcome, Placement
 from analysis.compare.comparability import Change, Field, Kind, State
-from analysis.compare.comparison import FailedRun, LossAgreement, LossReason, LostLoss
+from analysis.compare.comparison import FailedRun, LostLoss
 from analysis.compare.independent_records import LeftOut
+from analysis.compare.loss_curves import Axis
+from analysis.compare.loss_remarks import Remark
+from analysis.compare.same_loss import LossDifference, LossReason
 from analysis.compare.verdict import Effect, Reason, Verdict
 from analysis.compare.work_difference import Less
 from analysis.estimate.device_layout import Layout
@@ -89,6 +92,7 @@ def _definitions() -> dict[str, Schema]:
         "finding": _finding(),
         "night_metric": _night_metric(),
         "comparison": _comparison(),
+        "loss": _loss(),
         "effect": record(Effect),
         "noise": record(Noise),
         "layout": _layout(),
@@ -270,7 +274,30 @@ def _requirement() -> Schema:
 
 def _compare() -> Schema:
     several = fixed("compare", {"schema_version": VERSION, "comparisons": array(ref("comparison"))})
-    return {"anyOf": [ref("comparison"), several]}
+    of_losses = {
+        "schema_version": VERSION,
+        **dict.fromkeys(("job", "baseline", "candidate"), STRING),
+        "loss": ref("loss"),
+        "requirements": array(_requirement()),
+    }
+    losses = fixed("compared_losses", of_losses)
+    several_losses = fixed("compare", {"schema_version": VERSION, "comparisons": array(losses)})
+    return {"anyOf": [ref("comparison"), several, losses, several_losses]}
+
+
+def _loss() -> Schema:
+    keys = {
+        "axis": typed(Axis),
+        "reason_code": nullable(typed(LossReason)),
+        "differences": mapping(record(LossDifference, omit=("column", "curve"), text=STRING)),
+        "remarks": array(record(Remark, text=STRING)),
+    }
+    return fixed("loss", keys)
+
+
+def _agreement() -> Schema:
+    keys = {"steps": INTEGER, "largest": NUMBER, "largest_at": INTEGER, "final": NUMBER, "final_at": INTEGER}
+    return fixed("losses", keys | {"undefined": INTEGER})
 
 
 def _comparison() -> Schema:
@@ -288,9 +315,11 @@ def _comparison() -> Schema:
             "comparable": BOOLEAN,
             "fields": mapping(record(Field, omit=("name",), baseline=VALUES, candidate=VALUES, state=typed(State))),
             "metrics": _by_metric(ref("finding")),
-            "losses": nullable(record(LossAgreement)),
+            "losses": nullable(_agreement()),
             "losses_reason": NULLABLE_STRING,
             "losses_reason_code": nullable(typed(LossReason)),
+            "loss": nullable(ref("loss")),
+            "requirements": array(_requirement()),
             "losses_not_finite": fixed(
                 "not_finite", dict.fromkeys(("baseline", "candidate"), nullable(record(LostLoss)))
             ),
@@ -444,6 +473,7 @@ def _jobs() -> Schema:
             "missing_before": BOOLEAN,
             "worse_before": BOOLEAN,
             "less_work": _less(),
+            "requirements": array(_requirement()),
             "since": NULLABLE_STRING,
             "changes": array(ref("change")),
             "changed": mapping(_refused()),

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.compare.comparability import Change, Field
-from analysis.compare.comparison import Comparison, LossAgreement, Side
+from analysis.compare.comparison import Comparison, Side
 from analysis.compare.final_loss import LAST
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.refusal import reason_of_refusal
@@ -21,6 +21,8 @@ from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Cell, Heading, Part, Sentence, Sentences, Table
 from analysis.present.views.ending import ending_clauses
 from analysis.present.views.remarks import remark_sentences, remarks
+from analysis.present.views.requirements import judgement_sentences
+from analysis.present.views.same_loss import compose_loss_section
 from analysis.present.words import fill, word
 from analysis.stats.mann_whitney import RESAMPLES
 from analysis.stats.noise import FEWEST_RUNS, Noise
@@ -46,8 +48,6 @@ MOST_NAMED = 8
 LONGEST = 36
 # A change that is no more than +0.00 % is neither worse nor better.
 SHOWN_DIGITS = 4
-# Losses that end further apart, as a share of the baseline's, are those of other data, or another model.
-OTHER_DATA = 0.5
 
 
 def compose_comparison(comparison: Comparison, details: bool = False) -> list[Part]:
@@ -61,6 +61,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
         Heading(title(comparison), "title"),
         *(Sentence(text, "warning") for text in _few_runs(comparison)),
         *([Sentence(reason_of_refusal(comparison), "warning")] if comparison.refused else []),
+        *judgement_sentences(comparison.tolerances),
         Sentence(tr("job: {name}", name=comparison.job)),
         *(Sentence(_side(name, side)) for name, side in _sides(comparison)),
         *(Sentence(text, "warning") for text in failure_texts(comparison)),
@@ -68,7 +69,7 @@ def compose_answer(comparison: Comparison, details: bool = False) -> list[Part]:
         _effects(comparison, details),
         *(Sentence(sentence(finding)) for finding in comparison.decisive if not comparison.refused),
         *(Sentence(text, "warning") for text in _warnings(comparison)),
-        *_losses(comparison),
+        *compose_loss_section(comparison),
         *(() if comparison.refused else _changes(comparison)),
         *(part for _, side in _sides(comparison) for part in remark_sentences(side.runs["run_id"], remarks(side.runs))),
     ]
@@ -282,38 +283,6 @@ def _interval(finding: Finding) -> str:
     if effect is None or effect.low is None or effect.high is None:
         return "-"
     return tr("{low} to {high}", low=signed_percent(effect.low), high=signed_percent(effect.high))
-
-
-def _losses(comparison: Comparison) -> Iterator[Part]:
-    losses = comparison.losses
-    if losses is None:
-        return
-    if not isinstance(losses, LossAgreement):
-        yield Sentence(tr("loss not compared: {reason}", reason=word("loss_reasons", losses)), "warning")
-        return
-    if losses.undefined:
-        yield Sentence(tr("at {n} more steps only the baseline's loss is 0", n=losses.undefined), "warning")
-    if losses.largest == 0:
-        yield Sentence(tr("loss: identical at all {steps} common steps", steps=losses.steps))
-        return
-    if losses.final > OTHER_DATA:
-        text = tr(
-            "different data or model: losses differ by {final} at the last of {steps} common steps",
-            steps=losses.steps,
-            final=percent(losses.final, 0),
-        )
-        yield Sentence(text, "warning")
-        return
-    yield Sentence(
-        tr(
-            "loss difference over {steps} common steps: {largest} at most (step {at}), {final} at last (step {last})",
-            steps=losses.steps,
-            largest=percent(losses.largest, 3),
-            at=losses.largest_at,
-            final=percent(losses.final, 3),
-            last=losses.final_at,
-        )
-    )
 
 
 def less_work(less: Less) -> str:

@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.compare.comparability import Field
-from analysis.compare.comparison import Comparison, LossAgreement, Side
+from analysis.compare.comparison import Comparison, Side
+from analysis.compare.same_loss import SameLoss
 from analysis.compare.verdict import Finding
 from analysis.compare.work_difference import Less
 from analysis.history.annotations import ANNOTATION_COLUMNS
 from analysis.present.as_json import pick
 from analysis.present.views.compare import called, sentence
 from analysis.present.views.history import run_documents
+from analysis.present.views.requirements import judgement_documents
+from analysis.present.views.same_loss import loss_document
 from analysis.present.words import word
 from logparse.language import speaking
 from logparse.schema import SCHEMA_VERSION
 
 SIDES = ("baseline", "candidate")
 COMPARISON = """schema_version job verdict threshold baseline candidate comparable fields metrics losses losses_reason
- losses_reason_code losses_not_finite changes incidental told_by_one_side less_work noise failed left_out
- perhaps_one_job"""
+ losses_reason_code loss requirements losses_not_finite changes incidental told_by_one_side less_work noise failed
+ left_out perhaps_one_job"""
 
 
 def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
@@ -31,8 +34,7 @@ def document(comparisons: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def _comparison(comparison: Comparison) -> dict[str, Any]:
-    losses, changes = comparison.losses, comparison.changes
-    reason = losses if isinstance(losses, str) else None
+    changes, reason = comparison.changes, comparison.loss.reason if comparison.loss else None
     return pick(
         comparison,
         COMPARISON,
@@ -43,9 +45,11 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         comparable=not comparison.refused,
         fields={field.name: _field(field) for field in comparison.fields},
         metrics={finding.metric.column: _finding(finding, comparison) for finding in comparison.findings},
-        losses=losses if isinstance(losses, LossAgreement) else None,
+        losses=None if reason else _agreement(comparison.loss),
         losses_reason=word("loss_reasons", reason) if reason else None,
         losses_reason_code=reason,
+        loss=loss_document(comparison.loss),
+        requirements=judgement_documents(comparison.tolerances),
         losses_not_finite=dict(zip(SIDES, comparison.lost, strict=True)),
         changes=[change for change in changes if change.is_candidate],
         incidental=[change for change in changes if change.incidental and not change.one_sided],
@@ -68,6 +72,15 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         ],
         perhaps_one_job=comparison.unclear,
     )
+
+
+def _agreement(same: SameLoss | None) -> dict[str, Any] | None:
+    """The training loss in the places where it is defined."""
+    loss = same.of("loss") if same else None
+    if loss is None:
+        return None
+    names = "steps largest largest_at final final_at undefined"
+    return pick(loss, names, steps=loss.places - loss.undefined)
 
 
 def less_documents(less: Sequence[Less]) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from analysis.compare.verdict import Finding, Verdict
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Sentence
 from analysis.present.views.compare import compose_comparison, failure_texts, sentence, title
+from analysis.present.views.requirements import judgement_cases
 from logparse.errors import LogparseError
 from logparse.language import speaking, tr
 
@@ -26,7 +27,8 @@ def judged(comparison: Comparison, strict: bool, failing: frozenset[Verdict]) ->
 
     with speaking("en"):
         details, failures = summary(comparison), tuple(failure_texts(comparison))
-    return Judged(comparison, strict, failing, summary(comparison), details, text_of, failures)
+    required = judgement_cases(comparison.tolerances)
+    return Judged(comparison, strict, failing, summary(comparison), details, text_of, failures, required)
 
 
 def no_verdict(error: LogparseError) -> str:

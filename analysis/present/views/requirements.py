@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from analysis.present.as_json import note_document, pick
@@ -14,7 +14,7 @@ from analysis.run.run import Run
 from logparse.language import speaking, tr
 
 if TYPE_CHECKING:
-    from analysis.junit import Outcome
+    from analysis.junit import Case, Outcome
 
 # What requirement_files may write.
 FILES = ("junit.xml", "requirements.md")
@@ -29,10 +29,12 @@ def requirement_parts(runs: Sequence[Run]) -> list[Part]:
 
 def required_sentences(run: Run, name: str = "") -> list[Sentence]:
     """One for each requirement, with a ``name`` where there are several runs."""
-    return [
-        Sentence(_named(name, judgement), "info" if judgement.outcome == "pass" else "warning")
-        for judgement in judge(run)
-    ]
+    return judgement_sentences(judge(run), name)
+
+
+def judgement_sentences(judgements: Iterable[Judgement], name: str = "") -> list[Sentence]:
+    """One for each of ``judgements``, with the ``name`` of what is judged."""
+    return [Sentence(_named(name, one), "info" if one.outcome == "pass" else "warning") for one in judgements]
 
 
 def requirement_lines(run: Run) -> list[str]:
@@ -66,8 +68,13 @@ def missed_requirements(runs: Sequence[Mapping[str, Any]]) -> list[Part]:
 
 def requirement_documents(run: Run) -> list[dict[str, Any]]:
     """``requirements`` of a run's document, the same in every language."""
+    return judgement_documents(judge(run))
+
+
+def judgement_documents(judgements: Iterable[Judgement]) -> list[dict[str, Any]]:
+    """``requirements`` of a document, the same in every language."""
     with speaking("en"):
-        return [_document(judgement) for judgement in judge(run)]
+        return [_document(judgement) for judgement in judgements]
 
 
 def _document(judgement: Judgement) -> dict[str, Any]:
@@ -89,19 +96,23 @@ def requirement_files(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     results = [(run["name"], judged) for run in runs for judged in run["requirements"]]
     if not results:
         return {}
-    from analysis.junit import Case, junit_xml
+    from analysis.junit import junit_xml
 
-    cases = [
-        Case(
-            f"logparse.{name}",
-            judged["require"],
-            outcome := OUTCOMES.get(judged["outcome"]),
-            judged["outcome"] if outcome else "",
-            judged["sentence"],
-        )
-        for name, judged in results
-    ]
+    cases = [_case(f"logparse.{name}", judged) for name, judged in results]
     return {"junit.xml": junit_xml("logparse analyze", cases), "requirements.md": markdown([_table(results)])}
+
+
+def judgement_cases(judgements: Iterable[Judgement]) -> list[Case]:
+    """A test case of JUnit for each of ``judgements``, without a class name."""
+    return [_case("", judged) for judged in judgement_documents(judgements)]
+
+
+def _case(classname: str, judged: Mapping[str, Any]) -> Case:
+    from analysis.junit import Case
+
+    outcome = OUTCOMES.get(judged["outcome"])
+    kind = judged["outcome"] if outcome else ""
+    return Case(classname, judged["require"], outcome, kind, judged["sentence"])
 
 
 def _table(results: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:

@@ -109,4 +109,4 @@ class _Filler(string.Formatter):
             return word(format_spec, value)
         text = str(super().format_field(value, "" if isinstance(value, datetime | None) else format_spec))
         # In English a blank parts a number from the percent sign.
-        return f"{text[:-1]} %" if text.endswith("%") and current_language() == "en" else text
+        return f"{text[:-1].rstrip()} %" if text.endswith("%") and current_language() == "en" else text

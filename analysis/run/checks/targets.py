@@ -5,7 +5,7 @@ Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from analysis.metrics import BY_COLUMN, HEALTH, METRICS, RATED, RATES, Metric
@@ -68,8 +68,10 @@ def figures() -> dict[str, RequiredFigure]:
     return plain | {name: RequiredFigure(name, name) for name in (*SHARES, COMPLETED, STEPS, *TAILS)}
 
 
-def parse_requirement(text: str, where: str | None = None) -> Requirement:
-    """The requirement that ``text`` says; ``where`` is the file that holds it.
+def parse_requirement(
+    text: str, where: str | None = None, known: Mapping[str, RequiredFigure] | None = None
+) -> Requirement:
+    """The requirement that ``text`` says, of a figure of a run or of those ``known``; ``where`` is its file.
 
     Raises UsageError for what is none, for a figure that does not exist and for a limit that it cannot reach.
     """
@@ -79,10 +81,11 @@ def parse_requirement(text: str, where: str | None = None) -> Requirement:
         remedy = tr("write a figure, >=, <=, > or <, and a number, in quotes: --require 'mfu>=0.45'")
         raise UsageError(problem, where=where, remedy=remedy)
     name, comparison, number, percent = match.groups()
-    if name.lower() not in figures():
-        remedy = use_one_of(figures(), "logparse analyze --help-all")
-        raise unknown_name(msg("figure"), name, figures(), remedy)
-    figure = figures()[name.lower()]
+    help_all = f"logparse {'analyze' if known is None else 'compare'} --help-all"
+    known = figures() if known is None else known
+    if name.lower() not in known:
+        raise unknown_name(msg("figure"), name, known, use_one_of(known, help_all))
+    figure = known[name.lower()]
     requirement = Requirement(text.strip(), figure, comparison, float(number) / (100 if percent else 1))
     _check_limit(requirement, percent, where)
     return requirement
@@ -99,7 +102,9 @@ def _check_limit(requirement: Requirement, percent: str, where: str | None) -> N
         raise UsageError(problem, where=where, remedy=remedy)
 
 
-def gather_requirements(layers: Iterable[tuple[Sequence[str], str | None]]) -> tuple[Requirement, ...]:
+def gather_requirements(
+    layers: Iterable[tuple[Sequence[str], str | None]], known: Mapping[str, RequiredFigure] | None = None
+) -> tuple[Requirement, ...]:
     """What flags and files require, each with the file it is from, strongest first.
 
     Of one figure the strongest speaks alone. Raises as ``parse_requirement``.
@@ -107,6 +112,6 @@ def gather_requirements(layers: Iterable[tuple[Sequence[str], str | None]]) -> t
     gathered: list[Requirement] = []
     for texts, where in layers:
         figure_names = {requirement.figure.name for requirement in gathered}
-        parsed = [parse_requirement(text, where) for text in texts]
+        parsed = [parse_requirement(text, where, known) for text in texts]
         gathered += [requirement for requirement in parsed if requirement.figure.name not in figure_names]
     return tuple(gathered)

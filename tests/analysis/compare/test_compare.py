@@ -10,7 +10,8 @@ from helpers import SETTINGS, run_logparse
 from releases import fill, record, write_run
 
 from analysis.compare.comparability import FIELDS, check_fields, list_changes
-from analysis.compare.comparison import Side, agree_on_losses, compare
+from analysis.compare.comparison import Side, compare
+from analysis.compare.same_loss import compare_losses
 from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.history.run_records import run_frame
 from analysis.metrics import JUDGED
@@ -237,18 +238,22 @@ def with_losses(one, losses):
     )
 
 
+def losses(*sides):
+    return compare_losses(*([steps for _, steps in one.readable_steps(one.runs["run_id"])] for one in sides))
+
+
 def test_losses_of_0_are_not_dropped_in_silence(tmp_path):
     one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
-    found = agree_on_losses(with_losses(one, [0.0, 0.0, 2.0, 4.0]), with_losses(two, [0.0, 1.0, 3.0, 5.0]))
-    assert (found.steps, found.undefined, found.largest, found.largest_at, found.final) == (3, 1, 0.5, 3, 0.25)
-    assert agree_on_losses(with_losses(one, [0.0] * 4), with_losses(two, [1.0] * 4)) == "zero_loss"
+    found = losses(with_losses(one, [0.0, 0.0, 2.0, 4.0]), with_losses(two, [0.0, 1.0, 3.0, 5.0])).of("loss")
+    assert (found.places, found.undefined, found.largest, found.largest_at, found.final) == (4, 1, 0.5, 3, 0.25)
+    assert losses(with_losses(one, [0.0] * 4), with_losses(two, [1.0] * 4)).reason == "zero_loss"
 
 
 def test_without_a_common_step_that_is_said(tmp_path):
     one, two = side(tmp_path, "a", steps=4), side(tmp_path, "b", seeds=(2,), steps=4)
     nan = float("nan")
     apart = with_losses(one, [nan, nan, 1.0, 1.0]), with_losses(two, [1.0, 1.0, nan, nan])
-    assert agree_on_losses(*apart) == "no_common_step"
+    assert losses(*apart).reason == "no_common_step"
     said = [
         part.text
         for part in compose_comparison(compare(*apart, [JUDGED[DEFAULT_METRIC]], 0.03))
@@ -272,14 +277,14 @@ def test_a_loss_that_is_lost_is_said(tmp_path):
 
 def test_losses_at_equal_steps(tmp_path):
     old, new = side(tmp_path, "a"), side(tmp_path, "b", seeds=(2,), steps=12)
-    assert agree_on_losses(old, new).steps == 12
-    assert agree_on_losses(old, new).largest == 0
+    assert losses(old, new).of("loss").places == 12
+    assert losses(old, new).of("loss").largest == 0
 
     def shifted(run_id):
         steps = new.steps(run_id)
         return steps.with_columns(loss=steps["loss"] * (1 + 0.001 * steps["step"]))
 
-    found = agree_on_losses(old, Side("b", new.runs, new.details, shifted))
+    found = losses(old, Side("b", new.runs, new.details, shifted)).of("loss")
     assert (found.largest_at, found.final_at) == (12, 12)
     assert found.final == pytest.approx(0.012)
 

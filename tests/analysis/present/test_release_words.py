@@ -5,11 +5,13 @@ from typing import get_args, get_type_hints
 import pytest
 
 from analysis.compare.comparability import KINDS
-from analysis.compare.comparison import LossReason
 from analysis.compare.independent_records import LeftOut
+from analysis.compare.loss_remarks import RemarkCode
+from analysis.compare.same_loss import LossReason
 from analysis.compare.verdict import VERDICTS, Method, Reason
 from analysis.history.migrations import read_origin
 from analysis.present.words import describe_origin, fill, say, word
+from analysis.stats.parting import Shape
 from logparse.findings import Note, info, warning
 from logparse.language import LANGUAGES, speaking
 
@@ -20,6 +22,8 @@ CODES = {
     "change_kinds": tuple(KINDS),
     "left_out": get_args(get_type_hints(LeftOut)["reason"]),
     "loss_reasons": get_args(LossReason),
+    "loss_shapes": (*get_args(Shape), "growing_within"),
+    "loss_remarks": get_args(RemarkCode),
     "sides": ("baseline", "candidate"),
 }
 NOTES = (

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("analysed_once")
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 RELEASE = "</script><script>alert(1)</script>"
-CHARTS = ["time_per_iteration", "loss", "tflops_per_second_per_device"]
+CHARTS = ["time_per_iteration", "loss", "loss_difference", "tflops_per_second_per_device"]
 OF_LOGS = ("compare", "old", "new")
 OF_HISTORY = ("compare", "release=r1", f"release={RELEASE}", "--history", "h")
 PHONE = {"viewport": {"width": 375, "height": 800}}
@@ -79,7 +79,7 @@ def test_the_comparison_says_what_the_terminal_says(browser, compared):
         for sentence in (
             "Verdict: regression",
             "fields are equal",
-            "Loss: identical at all 20 common steps",
+            "Loss: equal to the last printed digit at all 20 common steps",
             "Noise between",
         ):
             assert sentence in said
@@ -106,13 +106,15 @@ def test_both_sides_are_drawn_over_each_other_and_zoom_together(browser, compare
         assert drawn == [name for name in CHARTS if name in drawn]
         assert set(CHARTS[:2]) <= set(drawn)
         data = "logparse.views.get('loss').data('rows')"
-        assert page.evaluate(f"[...new Set({data}.map(row => row.run))].sort()") == ["baseline", "candidate"]
-        # A line for each run; the three of a side have its colour.
-        assert page.evaluate(f"new Set({data}.map(row => row.segment)).size") == 6
-        colors = (
-            "[...document.querySelectorAll('#chart-loss .mark-line path')].map(line => line.getAttribute('stroke'))"
-        )
-        found = page.evaluate(colors)
+        assert page.evaluate(f"[...new Set({data}.map(row => row.run))].sort()") == [
+            "baseline",
+            "candidate",
+            "difference",
+        ]
+        # A line for each run, and one of the differences; the three of a side have its colour.
+        assert page.evaluate(f"new Set({data}.map(row => row.segment)).size") == 7
+        lines = "[...document.querySelectorAll('#chart-loss .mark-line path')].filter(line => line.getAttribute('d'))"
+        found = page.evaluate(f"{lines}.map(line => line.getAttribute('stroke'))")
         assert sorted(found.count(color) for color in set(found)) == [3, 3]
         page.evaluate("logparse.zoom([5, 10])")
         assert [page.domain(name) for name in drawn] == [pytest.approx([5, 10], abs=0.5)] * len(drawn)
@@ -122,7 +124,7 @@ def test_both_sides_are_drawn_over_each_other_and_zoom_together(browser, compare
 def test_a_side_can_be_hidden(browser, compared):
     with opened(browser, compared, leaves_as_found=True) as page:
         page.page.locator("button.run", has_text="candidate").click()
-        page.settled("logparse.views.get('loss').data('rows').every(row => row.run === 'baseline')")
+        page.settled("logparse.views.get('loss').data('rows').every(row => row.run !== 'candidate')")
         page.page.locator("button.run", has_text="candidate").click()
         page.settled("logparse.views.get('loss').data('rows').some(row => row.run === 'candidate')")
 
@@ -230,7 +232,11 @@ def test_runs_whose_steps_are_damaged_are_left_out(tmp_path, spoilt):
         path.write_bytes(b"PAR1")
     done = run_logparse("compare", "release=r1", "release=r2", "--history", "h", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0
-    losses = "identical at all 20 common steps" if spoilt == 1 else "no step has a finite loss on both sides"
+    losses = (
+        "equal to the last printed digit at all 20 common steps"
+        if spoilt == 1
+        else "no step has a finite loss on both sides"
+    )
     assert losses in " ".join(done.stdout.split())
     assert [done.stderr.count(path.name) for path in files] == [1] * spoilt
     page = (tmp_path / "out/report.html").read_text()
