@@ -13,19 +13,23 @@ from typing import Literal
 import polars as pl
 
 from analysis.compare.comparability import Change
-from analysis.compare.verdict import DEFAULT_METRIC
+from analysis.compare.comparison import measured
+from analysis.compare.threshold import least_change
+from analysis.compare.verdict import DEFAULT_METRIC, find_metric
 from analysis.history.events import Acceptance
+from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.change_start import LINE_RUNS, changes_around, grew_slowly, place_drift, place_step, series_of
 from analysis.nightly.metric_steps import AROUND
-from analysis.nightly.metric_verdict import MetricNight, MetricStep
+from analysis.nightly.metric_verdict import MetricNight, MetricRuns, MetricStep, follow_metric
+from analysis.nightly.policy import JobRule
 from analysis.stats.prediction import KEPT
 from logparse.light_dataclass import dataclass, replace
 
 StepState = Literal["new", "open", "accepted", "expired", "cleared"]
 # Metrics of the result, which other settings change than those of the speed.
 OF_RESULT = ("final_loss", "grad_norm", "nan_share", "skipped_share")
-# A metric that follows another may seem to change by so much more.
-ROOM = 1.25
+# A metric that follows another may seem to change by so many times as much, and more where it grows meanwhile.
+ROOM, GROWING = 1.25, 2.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,31 @@ class JobStep:
         return self.state in ("new", "open", "expired")
 
 
+def find_open_steps(runs: pl.DataFrame, metric: Metric) -> list[tuple[str, float]]:
+    """The first run and the p of each open step of ``metric`` that came at once, as the gate has them by its defaults.
+
+    ``runs`` are of one series, in the order of time. All metrics together place a step that the metric has.
+    """
+    placed = runs.with_columns(block=pl.lit(None, pl.String), when=pl.coalesce("begun_at", "recorded_at"))
+    job = MetricRuns(placed, 0, JobRule(), lambda *_: False)
+    own = _steps_alone(metric, job)
+    if not any(step.is_open for step in own.steps):
+        return []
+    known = [name for name in job.rule.metrics if name in runs.columns and name != FINAL_LOSS.column]
+    others = (find_metric(name) for name in known if name != metric.column)
+    every = [own, *(_steps_alone(other, job) for other in others)]
+    steps = (one for one in find_job_steps(placed, every, None) if not one.is_slow)
+    mine = ((step.began, one) for step in steps for one in step.steps if one.metric == metric and one.is_open)
+    return [(began, one.p or 0.0) for began, one in mine]
+
+
+def _steps_alone(metric: Metric, job: MetricRuns) -> MetricNight:
+    """The steps of ``metric`` without a verdict on the newest run."""
+    rows, least = measured(job.runs, metric), least_change(metric.column)
+    steps = follow_metric(rows, metric, least, job)[1] if len(rows) else ()
+    return MetricNight(metric, least, None, None, "no regression", "as_expected", steps=steps)
+
+
 def group_steps(metrics: Sequence[MetricNight], ids: Sequence[str]) -> list[list[MetricStep]]:
     """The worse steps of ``metrics`` that are one change each, the oldest first.
 
@@ -110,7 +139,8 @@ def _is_part(step: MetricStep, group: Sequence[MetricStep], place: Mapping[str, 
         return False
     times = [other for other in group if _is_timed(other)]
     lasts = any(other.ended is None or place[other.ended] > place[step.found] for other in times)
-    return lasts and any(_size(step) <= ROOM * _size(other) for other in times)
+    room = GROWING if step.is_drift else ROOM
+    return lasts and any(_size(step) <= room * _size(other) for other in times)
 
 
 def _is_timed(step: MetricStep) -> bool:
@@ -151,8 +181,17 @@ def find_job_steps(
     place = {run_id: at for at, run_id in enumerate(ids)}
     every = [step for metric in metrics for step in metric.steps]
     bounds = [place[run_id] for step in every for run_id in (step.began, step.ended) if run_id is not None]
-    steps = (_placed(runs, group, place, bounds, context) for group in groups)
-    return tuple(replace(step, block=block) for step in steps)
+    steps: list[JobStep] = []
+    for group in groups:
+        step = _placed(runs, group, place, bounds, context)
+        if not any(_goes_on(step, other) for other in steps):
+            steps.append(replace(step, block=block))
+    return tuple(steps)
+
+
+def _goes_on(step: JobStep, earlier: JobStep) -> bool:
+    """Whether ``step`` is the growth of an earlier one that is open and came slowly too."""
+    return step.is_slow and earlier.is_slow and earlier.is_open and not step.changes.keys().isdisjoint(earlier.changes)
 
 
 def _placed(
@@ -171,20 +210,21 @@ def _placed(
     is_drift = all(step.is_drift for step in group)
     at = place_drift(series, found, low) if is_drift else place_step(series, begun, low, high)
     ids = runs["run_id"].to_list()
+    first = max(low, at - LINE_RUNS)
+    near = series_of(runs, of_metrics, first, min(high, at + LINE_RUNS))
     step = JobStep(*_state(group), ids[at], tuple(group))
+    step = replace(step, is_slow=is_drift or (step.is_open and grew_slowly(near, at, first)))
     if context is None:
         return step
     if is_drift:
-        step = replace(step, is_slow=True, a_day=_a_day(group[0], runs["when"][-1] - runs["when"][at]))
+        step = replace(step, a_day=_a_day(group[0], runs["when"][-1] - runs["when"][at]))
     until = min([high, *(place[step.ended] for step in group if step.ended)])
     step = _accepted(step, ids[max(0, min(at, *begun) - AROUND) : until], context)
     if not step.is_open:
         return step
     of_result = all(one.column in OF_RESULT for one in of_metrics)
     causes = changes_around(runs, found if is_drift else at, context.settings, of_result)
-    first = max(low, at - LINE_RUNS)
-    near = series_of(runs, of_metrics, first, min(high, at + LINE_RUNS))
-    return replace(step, causes=causes, is_slow=is_drift or grew_slowly(near, at, first))
+    return replace(step, causes=causes)
 
 
 def _accepted(step: JobStep, run_ids: Sequence[str], context: StepContext) -> JobStep:

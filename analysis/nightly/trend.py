@@ -15,6 +15,7 @@ from analysis.compare.comparability import FIELDS, REQUIRED, Change, fill_implie
 from analysis.compare.independent_records import find_jobs, sample_of
 from analysis.compare.job_name import series_names
 from analysis.metrics import Metric
+from analysis.nightly.job_steps import find_open_steps
 from analysis.stats.series_changes import find_changes_or_drift, find_off
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -22,6 +23,8 @@ from logparse.light_dataclass import dataclass, replace
 
 # Runs on each side of a change whose versions and settings are compared.
 RUNS_PER_SIDE = 5
+# A step of the gate is a change of the trend that is so near.
+AROUND = 3
 SPANS = {"day": "1d", "week": "1w", "month": "1mo"}
 
 
@@ -150,6 +153,8 @@ def unknown_fields(runs: pl.DataFrame) -> tuple[str, ...]:
 def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: bool = False) -> Trend:
     """The trend of ``metric`` over ``runs``, which must be of one series.
 
+    Its changes are those of the whole series, and the open steps of the gate, at the places of the gate.
+
     Raises UsageError for a ``by`` that no run has, unless runs ``elsewhere`` have it.
     """
     value = pl.col(metric.column)
@@ -161,8 +166,23 @@ def follow(runs: pl.DataFrame, metric: Metric, by: str = "release", elsewhere: b
     ordered = placed.sort(pl.col("when").min().over("group"), "group", "when", "run_id").with_row_index("at")
     values = ordered["value"].to_list()
     (points, drift), off = find_changes_or_drift(values), tuple(find_off(values))
+    steps = find_open_steps(measured.sort(when, "run_id"), metric) if ordered["when"].is_sorted() else []
+    points = with_open_steps(points, ordered["run_id"].to_list(), steps)
+    drift = None if points else drift
     changes = tuple(_change(ordered, points, index, off) for index in range(len(points)))
     return Trend(metric, ordered, _groups(ordered), changes, off=off, drift=drift)
+
+
+def with_open_steps(
+    points: Sequence[tuple[int, float]], ids: Sequence[str], steps: Sequence[tuple[str, float]]
+) -> list[tuple[int, float]]:
+    """``points`` with the open ``steps`` of the gate, in the place of those near them: both say the same date."""
+    found = dict(points)
+    for run_id, p in steps:
+        at = ids.index(run_id)
+        near = min((one for one in found if abs(one - at) <= AROUND), key=lambda one: abs(one - at), default=None)
+        found[at] = p if near is None else found.pop(near)
+    return sorted(found.items())
 
 
 def _group(runs: pl.DataFrame, by: str, elsewhere: bool = False) -> pl.Expr:

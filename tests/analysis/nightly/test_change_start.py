@@ -16,13 +16,13 @@ def upgraded(made, night, name="cann"):
 
 
 def test_the_beginning_is_placed_by_all_metrics_together():
-    """The median alone is off since two nights before: by chance, as the other two metrics show."""
+    """The median alone is off since the night before: by chance, as the other metrics show."""
     made = upgraded(rows(0.0, 0.0, 0.05, 0.05), 22)
-    for row in made[20:22]:
+    for row in made[21:22]:
         row["steady_step_time_ms"] *= 1.02
     (job,) = judge(made)
     (step,) = job.steps
-    assert job.runs["run_id"].to_list().index(step.steps[0].began) < 22
+    assert min(job.runs["run_id"].to_list().index(one.began) for one in step.steps) < 22
     assert job.began == made[22]["run_id"]
     assert [change.name for change in job.changes] == ["cann"]
     assert document([job])["jobs"][0]["since"] == job.began

@@ -8,7 +8,11 @@ from test_accepted_and_excluded import accepted_at
 from test_gate_jobs import BEGIN, judge, rows
 
 from analysis.commands._job_gate import fail
+from analysis.history.run_records import run_frame
+from analysis.metrics import JUDGED
+from analysis.nightly.job_runs import ids_of_tonight, in_time
 from analysis.nightly.regressions import find_regressions
+from analysis.nightly.trend import follow
 from analysis.present.markdown import markdown
 from analysis.present.views.jobs import compose_jobs, document
 from analysis.present.views.news import has_news, news_text
@@ -258,8 +262,6 @@ def test_a_repair_is_news_next_to_another_open_change():
 
 @pytest.mark.parametrize("hours", [[20], [0], [23, 1], [1, 9, 17], list(range(24))])
 def test_a_night_parts_no_runs_that_belong_together(hours):
-    from analysis.history.run_records import run_frame
-    from analysis.nightly.job_runs import ids_of_tonight, in_time
 
     made = rows(*[0.0] * (5 * len(hours)), before=0)
     for place, row in enumerate(made):
@@ -267,3 +269,16 @@ def test_a_night_parts_no_runs_that_belong_together(hours):
         late = 24 if hours[run] < hours[0] else 0
         row["begun_at"] = BEGIN.replace(hour=0) + timedelta(days=night, hours=hours[run] + late)
     assert len(ids_of_tonight(in_time(run_frame(made)))) == len(hours)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("size", [0.008, 0.02])
+def test_the_trend_has_the_changes_of_the_gate(seed, size):
+    """On the night that confirms the second step, and later; of a slow growth both say that it is one."""
+    made = rows(*[size] * 9, *[2 * size] * 12, before=30, seed=seed)
+    for nights in (41, 51):
+        (job,) = judge(made[:nights])
+        opened = [one.began for one in job.steps if one.is_open and not one.is_slow and STEADY in one.changes]
+        trend = follow(job.runs, JUDGED[STEADY])
+        assert opened == [change.run_id for change in trend.changes if change.run_id in opened]
+        assert size < 0.02 or len(opened) == len(trend.changes) == 2
