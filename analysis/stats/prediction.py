@@ -34,7 +34,7 @@ State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared
 # Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
 OFF, AWAY, CONFIRMED = 0.007, 0.05, 0.0001
 # Fewer rows of runs reach a third night: so many times the chance is allowed from there on.
-THIRD, LASTING = 3, 10.0
+THIRD, LASTING = 3, 3.0
 # Some noise has long tails, such as one pause in a short run. A change needs so many nights in a row that they are off
 # by accident with this chance, at the rate of earlier nights; one night that has no noise needs SEEN of them.
 BY_ACCIDENT, SEEN = 0.002, 2
@@ -48,6 +48,8 @@ CONSISTENT = 2.0
 # threshold is higher than that of a night: levels of runs wander a little.
 # Drift that was found ends below LEAST_DRIFT over STILL.
 RECENT, LEAST_DRIFT, STILL = 10, 0.008, 2.0
+# The standard error of a median in that of a mean.
+OF_MEDIAN = 1.2533
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -202,6 +204,7 @@ class _Watcher:
     evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
     of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
     ``own`` are the numbers of runs of a new level, by block; what is before them are shifted runs of the level before.
+    ``ended`` are the distances of the runs of changes that ended: they were accidents.
     """
 
     worse: int
@@ -223,6 +226,7 @@ class _Watcher:
     origins: dict[Hashable, int] = field(default_factory=dict)
     drifting: int = 0
     own: dict[Hashable, int] = field(default_factory=dict)
+    ended: list[float] = field(default_factory=list)
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         """The next run, whose change is accepted if it is ``known``."""
@@ -248,7 +252,7 @@ class _Watcher:
                 self.origins[block] = len(level) - 1
             return self._night(expectation, "expected", [distance])
         self._add(run, known)
-        self.alone = self._alone(expectation, before)
+        self.alone = self._alone(expectation, level)
         return self._sequence(run, expectation)
 
     def _bound_of(self, expectation: Expectation) -> float:
@@ -328,6 +332,7 @@ class _Watcher:
     def _clear(self) -> Night:
         """End an open change: the runs that ended it are runs of the level, those since its beginning are not."""
         back = self.away[-self.back :]
+        self.ended += [run.distance for run in self.away[: -self.back]]
         self._forget()
         night = [self.see(run.log, run.block, self.fixed, known=False) for run in back][-1]
         return replace(night, state="cleared") if night.state == "expected" else night
@@ -340,14 +345,14 @@ class _Watcher:
         return max(self.confirm, math.ceil(needed))
 
     def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
-        """How often the runs before were off to the same side, at least half as far (Jeffreys).
+        """How often the runs before were off to the same side (Jeffreys): accidents are of any size.
 
-        Where accidents of any size are known, all that were off count. 0 where one night suffices, and few were.
+        0 where one night suffices, and few were.
         """
-        distance = _mean([away.distance for away in self.away])
-        least = max(0.0 if self.accident else abs(distance) / 2, expectation.reach(OFF))
-        far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
-        return (far + 0.5) / (len(before) + 1) if far >= SEEN or self.confirm > 1 else 0.0
+        side, least = math.copysign(1, self.away[0].distance), expectation.reach(OFF)
+        every = [*(log - expectation.level for log in before), *self.ended]
+        far = sum(side * one >= least for one in every)
+        return (far + 0.5) / (len(every) + 1) if far >= SEEN or self.confirm > 1 else 0.0
 
     @property
     def _is_better(self) -> bool:
@@ -359,11 +364,11 @@ class _Watcher:
         if self.fixed or len(level) < self.kept + RECENT:
             return night
         oldest = expect(level[: self.kept])
-        by = expect(level[-RECENT:]).level - oldest.level
+        by = median(level[-RECENT:]) - median(level[: self.kept])
         least = math.log1p(max(self.least, LEAST_DRIFT)) / (STILL if self.drifting else 1.0)
         # Each newest part of the level was tried.
         searched = max(1.0, (len(level) - self.kept) / RECENT)
-        if by * self.worse < least or not (self.drifting or searched * oldest.p(abs(by), RECENT) <= CONFIRMED):
+        if by * self.worse < least or not (self.drifting or searched * oldest.p(abs(by) / OF_MEDIAN, RECENT) <= CONFIRMED):
             self.drifting = 0
             return night
         self.drifting += 1
