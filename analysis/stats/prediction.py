@@ -35,8 +35,8 @@ State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared
 OFF, AWAY, CONFIRMED = 0.007, 0.05, 0.0001
 # Fewer rows of runs reach a third night: so many times the chance is allowed from there on.
 THIRD, LASTING = 3, 3.0
-# Some noise has long tails, such as one pause in a short run. A change needs so many nights in a row that they are off
-# by accident with this chance, at the rate of earlier nights; one night that has no noise needs SEEN of them.
+# Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
+# a row that they are off by accident with this chance. Where one night suffices, SEEN of them must have been.
 BY_ACCIDENT, SEEN = 0.002, 2
 # A series is unstable that shows a change of this size in fewer than 80 of 100 cases (a quantile) by the third night.
 MOST_DETECTABLE, Z_POWER = 0.05, 0.8416
@@ -91,7 +91,7 @@ class Expectation:
 
     def detectable(self, chance: float) -> float:
         """The distance that runs in a row show by the third night in 80 of 100 cases."""
-        return self.reach(chance * LASTING / THIRD, THIRD) + Z_POWER * self._error(THIRD)
+        return self.reach(chance * LASTING, THIRD) + Z_POWER * self._error(THIRD)
 
     def _error(self, nights: int) -> float:
         """The standard deviation of the mean of so many nights minus the level."""
@@ -278,7 +278,7 @@ class _Watcher:
         night = self._night(expectation, "off", distances)
         has_start = self.known_from is not None and not self._is_better
         nights = len(_consistent(distances))
-        chance = self.chance * (LASTING if nights >= THIRD else 1.0)
+        chance = nights * self.chance * (LASTING if nights >= THIRD else 1.0)
         if nights >= self._nights and (night.p or 0.0) <= chance:
             return self._confirm(night, has_start)
         if has_start:
@@ -345,14 +345,16 @@ class _Watcher:
         return max(self.confirm, math.ceil(needed))
 
     def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
-        """How often the runs before were off to the same side (Jeffreys): accidents are of any size.
+        """How often the runs before were off to the same side (Jeffreys): half as far, or farther than noise takes them.
 
-        0 where one night suffices, and few were.
+        0 where none was, or too few where one night suffices.
         """
-        side, least = math.copysign(1, self.away[0].distance), expectation.reach(OFF)
+        distance = _mean([away.distance for away in self.away])
+        half = 0.0 if self.accident else abs(distance) / 2
+        least = max(expectation.reach(OFF), min(half, expectation.reach(CONFIRMED)))
         every = [*(log - expectation.level for log in before), *self.ended]
-        far = sum(side * one >= least for one in every)
-        return (far + 0.5) / (len(every) + 1) if far >= SEEN or self.confirm > 1 else 0.0
+        far = sum(math.copysign(1, distance) * one >= least for one in every)
+        return (far + 0.5) / (len(every) + 1) if far >= (SEEN if self.confirm == 1 else 1) else 0.0
 
     @property
     def _is_better(self) -> bool:
@@ -368,7 +370,9 @@ class _Watcher:
         least = math.log1p(max(self.least, LEAST_DRIFT)) / (STILL if self.drifting else 1.0)
         # Each newest part of the level was tried.
         searched = max(1.0, (len(level) - self.kept) / RECENT)
-        if by * self.worse < least or not (self.drifting or searched * oldest.p(abs(by) / OF_MEDIAN, RECENT) <= CONFIRMED):
+        if by * self.worse < least or not (
+            self.drifting or searched * oldest.p(abs(by) / OF_MEDIAN, RECENT) <= CONFIRMED
+        ):
             self.drifting = 0
             return night
         self.drifting += 1
