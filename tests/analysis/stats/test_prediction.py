@@ -154,19 +154,19 @@ def test_a_night_far_away_confirms_no_other():
     assert states(after_noise(0.02, 0.008, 0.008, 0.008))[-2:] == ["off", "confirmed"]
 
 
-def test_a_night_near_the_bound_ends_no_sequence():
-    """The night between is just as expected, and joins no baseline."""
-    found = watch(after_noise(0.0095, 0.005, 0.012), 1)
-    assert [night.state for night in found[20:]] == ["off", "expected", "confirmed"]
-    assert found[22].level == found[20].level
-    assert found[22].nights == 3
+def test_a_night_nearer_to_the_level_begins_a_new_row():
+    """The night before it was an accident, which joins the level."""
+    found = watch(after_noise(0.012, 0.0055, 0.012), 1)
+    assert [night.state for night in found[20:]] == ["off", "expected", "off"]
+    assert [night.nights for night in found[20:]] == [1, 0, 2]
+    assert found[22].runs == found[20].runs + 1
 
 
 def test_nights_just_inside_the_range_are_judged_together():
-    """None of four is off by itself, but chance does not take their mean so far; one that is closer ends the row."""
-    found = watch(after_noise(*[0.0055] * 4), 1)
-    assert [night.state for night in found[20:]] == ["expected"] * 3 + ["confirmed"]
-    assert [night.nights for night in found[20:]] == [0, 0, 0, 4]
+    """None of three is off by itself, but chance does not take their mean so far; one that is closer ends the row."""
+    found = watch(after_noise(*[0.0055] * 3), 1)
+    assert [night.state for night in found[20:]] == ["expected"] * 2 + ["confirmed"]
+    assert [night.nights for night in found[20:]] == [0, 0, 3]
     assert "confirmed" not in states(after_noise(0.0055, 0.0055, 0, 0.0055, 0.0055))
 
 
