@@ -345,7 +345,7 @@ class _Watcher:
         return max(self.confirm, math.ceil(needed))
 
     def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
-        """How often the runs before were off to the same side (Jeffreys): half as far, or farther than noise takes them.
+        """How often the runs before were off to the same side (Jeffreys), half as far or beyond their noise.
 
         0 where none was, or too few where one night suffices.
         """
