@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import pairwise
 from operator import itemgetter
 
 import polars as pl
@@ -21,6 +20,7 @@ from analysis.compare.job_name import series_names
 from analysis.compare.verdict import find_metric
 from analysis.history.kept_endings import KEPT_ENDING, read_ending
 from analysis.history.selection import select_runs
+from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import BaselineRule, JobRule, Policy
 from analysis.nightly.trend import split_series
 from analysis.stats.prediction import FEWEST, KEPT
@@ -47,25 +47,9 @@ def in_time(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def ids_of_tonight(runs: pl.DataFrame) -> frozenset[str]:
-    """The ids of the runs of the newest night, of ``runs`` in the order of time.
-
-    A night is a day; where runs are near midnight, it begins in the middle of the hours in which none begins.
-    """
-    night = (runs["when"] - _dusk(runs["when"].tail(KEPT))).dt.date()
+    """The ids of the runs of the newest night, of ``runs`` in the order of time."""
+    night = nights_of(runs["when"])
     return frozenset(runs["run_id"].filter(night == night[-1]))
-
-
-def _dusk(times: pl.Series) -> timedelta:
-    """The time of day at which a night begins: midnight unless a longer pause of ``times`` is at another one."""
-    midnights = times.dt.truncate("1d")
-    clock = sorted(set((times - midnights).to_list()))
-    pauses: list[tuple[timedelta, timedelta]] = [
-        (later - earlier, earlier) for earlier, later in pairwise([*clock, clock[0] + timedelta(days=1)])
-    ]
-    longest, since = max(pauses)
-    if pauses[-1][0] >= longest / 2:
-        return timedelta()
-    return since + longest / 2
 
 
 def split_jobs(runs: pl.DataFrame, policy: Policy) -> list[tuple[JobRule, pl.DataFrame]]:

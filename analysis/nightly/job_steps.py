@@ -177,7 +177,8 @@ def find_job_steps(
     """
     ids = runs["run_id"].to_list()
     groups = group_steps(metrics, ids)
-    groups += [[step] for metric in metrics if metric.verdict == "less work" for step in metric.steps[-1:]]
+    if less := [step for metric in metrics if metric.verdict == "less work" for step in metric.steps[-1:]]:
+        groups.append(less)
     place = {run_id: at for at, run_id in enumerate(ids)}
     every = [step for metric in metrics for step in metric.steps]
     bounds = [place[run_id] for step in every for run_id in (step.began, step.ended) if run_id is not None]

@@ -6,7 +6,7 @@ Comes in: the runs of the job in the order in which they are watched. Goes out: 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from analysis.compare.comparison import measured, values_of
 from analysis.compare.verdict import Verdict
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.metric_steps import Step, StepFinder, is_worse
+from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import JobRule
 from analysis.stats.prediction import BY_ACCIDENT, FEWEST, KEPT, OFF, Night, State
 from analysis.stats.young_series import watch_from_first
@@ -181,13 +182,14 @@ def follow_metric(
     runs: pl.DataFrame, metric: Metric, least: float, job: MetricRuns, fixed: int = 0
 ) -> tuple[list[Night], tuple[MetricStep, ...]]:
     """A night for each of ``runs``, all of which have the metric, and the steps of the metric."""
-    ids = runs["run_id"].to_list()
+    ids, of_night = runs["run_id"].to_list(), nights_of(runs["when"]).to_list()
     rule = job.rule
     kept = rule.baseline.runs if rule.baseline.kind == "last" else len(runs)
 
     def watched(accepted: Collection[int]) -> list[Night]:
         levels = {ids[at] for at in accepted}
-        return watch_metric(runs, metric, least, rule, levels.__contains__, kept, fixed)
+        found = watch_metric(runs, metric, least, rule, levels.__contains__, kept, fixed)
+        return list(_of_several_nights(found, of_night, 1 if metric.column in AT_ONCE else rule.confirm))
 
     def is_accepted(at: int) -> bool:
         return job.known(metric.column, ids[at])
@@ -195,6 +197,21 @@ def follow_metric(
     ended = int((runs["when"] < runs["when"][-1] - timedelta(days=MOST_ENDED_DAYS)).sum())
     nights, steps = StepFinder(watched, metric.direction, is_accepted, ended).find()
     return nights, tuple(_named(step, metric, ids, job.tonight) for step in steps)
+
+
+def _of_several_nights(nights: Sequence[Night], of_night: Sequence[date], confirm: int) -> Iterator[Night]:
+    """``nights``, of which none confirms a change by runs of fewer nights than ``confirm``: they share accidents."""
+    begins: int | None = None
+    is_short = False
+    for at, night in enumerate(nights):
+        if night.state == "confirmed":
+            begins = at - max(night.nights, 1) + 1 if begins is None else begins
+            is_short = len(set(of_night[begins : at + 1])) < confirm
+            yield replace(night, state="off", confirmed_for=0) if is_short else night
+        else:
+            begins = None
+            yield replace(night, state="expected") if is_short and night.state == "cleared" else night
+            is_short = False
 
 
 def verdicts_by_run(runs: pl.DataFrame, metric: Metric, least: float, job: MetricRuns) -> Iterator[tuple[str, Verdict]]:

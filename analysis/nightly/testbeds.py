@@ -40,8 +40,8 @@ def worst_of_testbeds(testbeds: Testbeds) -> tuple[MetricNight, ...]:
 
 
 def _worst(nights: Sequence[MetricNight]) -> MetricNight:
-    told = [night for night in nights if night.verdict != "insufficient data"]
-    worst = min(told or nights, key=lambda night: VERDICTS.index(night.verdict))
+    judged = [night for night in nights if night.verdict != "insufficient data"]
+    worst = min(judged or nights, key=lambda night: VERDICTS.index(night.verdict))
     return replace(worst, p=None if worst.p is None else min(1.0, worst.p * len(nights)))
 
 
