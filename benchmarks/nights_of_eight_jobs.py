@@ -415,7 +415,7 @@ def longest_screen(seed: int) -> int:
 def lines_of(verdicts: Sequence[JobVerdict]) -> int:
     """The lines of the screen of a gate."""
     screen = StringIO()
-    print_parts(Console(file=screen, width=COLUMNS), compose_jobs(verdicts))
+    print_parts(Console(file=screen, width=COLUMNS), compose_jobs(verdicts, details=False))
     return screen.getvalue().count("\n")
 
 
