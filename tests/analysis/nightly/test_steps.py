@@ -186,7 +186,7 @@ def test_one_date_of_the_beginning_in_all_that_is_said(by):
 def test_a_drift_says_its_rate_its_total_and_since_when():
     """0.05 % a night from night 40 on."""
     drift = [0.0005 * night for night in range(1, 61)]
-    made = rows(*drift, before=40, seed=2)
+    made = rows(*drift, before=40, seed=5)
     found = [judge(made[:nights])[0] for nights in range(50, 100)]
     (new,) = [job for job in found if job.news == "new"]
     (step,) = new.steps
