@@ -41,6 +41,8 @@ SEEDS, NIGHTS, BEGINS, AGAIN, PER = 20, 60, 35, 47, 90
 LEARNING, BY_NIGHT, COLUMNS = 5, 3, 80
 STEP_SPREAD, SAVE_EVERY, SAVE_STEPS, SAVE_SPREAD = 0.01, 50, 3.0, 0.2
 START_UP_S, START_UP_SPREAD = 15.0, 0.1
+# Share of slow runs that are slow on the next night too.
+SLOW_AGAIN = 0.2
 SLOWER_NODE, UPGRADE, UPGRADE_MEMORY = 0.015, 0.002, 0.003
 MEMORY, MEMORY_SPREAD = 5e10, 0.001
 TAIL_EVERY, DRIFT, NAN_STEPS = 25, 0.0005, 2
@@ -67,7 +69,7 @@ class World:
     """The noise of a cluster: the spread between nights, drawn by job from a range, and their correlation.
 
     ``pauses`` are the chance of one in a step and its mean length in steps. ``slow_runs`` is the chance of a run that
-    is slower by 1 to 10 %, of which a third are slow again on the next. ``together`` is how often all jobs are slow for
+    is slower by 1 to 10 %; some are slow again on the next. ``together`` is how often all jobs are slow for
     one or two nights. A night has ``runs`` runs of a job, each on a node of its own where ``nodes`` says so.
     """
 
@@ -82,7 +84,7 @@ class World:
 
 WORLDS = {
     "quiet": World(),
-    "hiccups": World((0.003, 0.015), pauses=(0.004, 3.0), slow_runs=0.04),
+    "hiccups": World((0.003, 0.015), pauses=(0.004, 3.0), slow_runs=0.08),
     "noise of 3 % that lasts": World((0.03, 0.03), correlation=0.6),
     "nights slow together": World(together=6),
     "three runs a night": World(runs=3),
@@ -192,7 +194,7 @@ def levels(rng: np.random.Generator, change: str | None, world: World, shared: F
 def hiccups(rng: np.random.Generator, rate: float, runs: int) -> Floats:
     """How much slower each run is by accident."""
     slow = (rng.random(runs) < rate) * rng.uniform(0.01, 0.1, runs)
-    again = np.append(0.0, slow[:-1]) * (rng.random(runs) < 1 / 3)
+    again = np.append(0.0, slow[:-1]) * (rng.random(runs) < SLOW_AGAIN)
     return np.maximum(slow, again)
 
 
@@ -413,7 +415,7 @@ def longest_screen(seed: int) -> int:
 def lines_of(verdicts: Sequence[JobVerdict]) -> int:
     """The lines of the screen of a gate."""
     screen = StringIO()
-    print_parts(Console(file=screen, width=COLUMNS), compose_jobs(verdicts))
+    print_parts(Console(file=screen, width=COLUMNS), compose_jobs(verdicts, details=False))
     return screen.getvalue().count("\n")
 
 

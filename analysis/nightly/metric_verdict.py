@@ -18,7 +18,7 @@ from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.metric_steps import Step, StepFinder, is_worse
 from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import FEWEST, KEPT, OFF, Night, State
+from analysis.stats.prediction import BY_ACCIDENT, FEWEST, KEPT, OFF, Night, State
 from analysis.stats.young_series import watch_from_first
 from logparse.light_dataclass import dataclass, replace
 
@@ -274,14 +274,33 @@ def watch_metric(
     # Pauses have long tails: only what is off by itself is part of a change.
     how["away"] = OFF
     nights = watch_from_first(values, **how, accident=PAUSED_RUNS)
-    others = [(calm, 0.0)]
+    nights = _merged(nights, watch_from_first(calm, **how, chance=REST_CHANCE))
     repeated = without_longest_stall(runs, metric, keep_repeated=True)
     if repeated and repeated != calm:
-        others.append((repeated, repeated_by_chance(runs)))
-    for series, accident in others:
-        proven = watch_from_first(series, **how, chance=REST_CHANCE, accident=accident)
-        nights = [_decided(night, one) for night, one in zip(nights, proven, strict=True)]
+        how["confirm"] = max(how["confirm"], nights_at_one_step(runs))
+        at_one_step = watch_from_first(repeated, **how, chance=REST_CHANCE)
+        nights = _merged(nights, [_counting_steps(night, runs) for night in at_one_step])
     return _counted_once(nights, metric)
+
+
+def _merged(nights: Sequence[Night], calm: Sequence[Night]) -> list[Night]:
+    """``nights``, with what runs without their longest stall prove. A change that ended there ended."""
+    merged: list[Night] = []
+    ended = False
+    for night, one in zip(nights, calm, strict=True):
+        ended = (
+            night.state == "confirmed"
+            and one.state not in ("confirmed", "drifted")
+            and (ended or one.state == "cleared")
+        )
+        decided = _decided(night, one)
+        merged.append(replace(decided, state="expected", confirmed_for=0, nights=0) if ended else decided)
+    return merged
+
+
+def _counting_steps(night: Night, runs: pl.DataFrame) -> Night:
+    """``night`` with a p that counts the steps and the runs in which a stall at one step was looked for."""
+    return night if night.p is None else replace(night, p=max(night.p, one_step_by_chance(runs, max(night.nights, 1))))
 
 
 def _decided(night: Night, calm: Night) -> Night:
@@ -394,7 +413,13 @@ def without_longest_stall(runs: pl.DataFrame, metric: Metric, keep_repeated: boo
     return values_of(runs.with_columns(pl.coalesce(value, metric.column).alias(metric.column)), metric)
 
 
-def repeated_by_chance(runs: pl.DataFrame) -> float:
-    """The chance of a run to have a pause at a given step, such that its square is that of two runs in a row."""
+def one_step_by_chance(runs: pl.DataFrame, nights: int) -> float:
+    """The chance that so many runs in a row, anywhere in ``runs``, have pauses that fall on the same step."""
     paused = (_STEP.is_not_null() & ~_REPEATED.fill_null(False)).mean()
-    return float(runs.select(paused / pl.col("step_lines").median().sqrt()).item() or 0.0)
+    share, steps = runs.select(paused, lines=pl.col("step_lines").median()).row(0)
+    return min(1.0, len(runs) * (share or 0.0) * ((share or 0.0) / max(steps or 1.0, 1.0)) ** (nights - 1))
+
+
+def nights_at_one_step(runs: pl.DataFrame) -> int:
+    """How many nights in a row with a stall at the same step are no accident."""
+    return next((n for n in range(2, KEPT) if one_step_by_chance(runs, n) <= BY_ACCIDENT), KEPT)

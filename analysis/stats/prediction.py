@@ -6,14 +6,17 @@ The runs before give a level and a spread that a few runs that are off do not mo
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged
 together: a change is confirmed where they are as many as are asked for, more where runs before were half as far away,
-and their mean is farther away than chance takes it. A run far beyond the others confirms nothing.
+and their mean is farther away than chance takes it. A run far beyond the others confirms nothing. One that is
+nearer to the level than to the others begins a new row.
 Runs that are away join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
 no night before that joins the level.
 
-The model ignores the correlation of neighbours: thirty runs are too few to estimate it, and a guess costs a fifth of
-the findings. benchmarks/nights.py shows the effect on false alarms.
+Noise may last for several nights. Thirty runs show the correlation of neighbours poorly, and a guess costs a fifth of
+the findings: only as much as is certain counts. Where the noise hides a change of MOST_DETECTABLE, the series is
+unstable: nights below what it can detect are no part of a change. benchmarks/nights_of_eight_jobs.py counts the false
+alarms.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import median, median_low
 from typing import Literal
 
@@ -29,15 +33,23 @@ from typing import Literal
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
 OFF, AWAY, CONFIRMED = 0.007, 0.05, 0.0001
-# Some noise has long tails, such as one pause in a short run. Where SEEN earlier nights were off, a change needs so
-# many in a row that they are off by accident with this chance, at the rate of earlier nights.
+# Fewer rows of runs reach a third night: so many times the chance is allowed from there on.
+THIRD, LASTING = 3, 3.0
+# Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
+# a row that they are off by accident with this chance. Where one night suffices, SEEN of them must have been.
 BY_ACCIDENT, SEEN = 0.002, 2
+# A series is unstable that shows a change of this size in fewer than 80 of 100 cases (a quantile) by the third night.
+MOST_DETECTABLE, Z_POWER = 0.05, 0.8416
+# Of the correlation of neighbours so many standard errors less are certain; of fewer runs nothing.
+CERTAIN, FEWEST_TO_CORRELATE, MOST_CORRELATION = 1.6449, 10, 0.9
 # Nights of one change are at most so many times as far away as the one in the middle.
 CONSISTENT = 2.0
 # So many of the newest runs are compared with the oldest of their level, which shows a drift of at least so much. The
 # threshold is higher than that of a night: levels of runs wander a little.
 # Drift that was found ends below LEAST_DRIFT over STILL.
 RECENT, LEAST_DRIFT, STILL = 10, 0.008, 2.0
+# The standard error of a median in that of a mean.
+OF_MEDIAN = 1.2533
 # Fewer runs show no spread.
 FEWEST = 5
 # The newest runs of a level that give the expectation, and the nights that confirm.
@@ -55,13 +67,15 @@ LEAST = 1e-9
 class Expectation:
     """The expectation for the next run: ``level`` and ``spread`` of the logarithms of so many ``runs``.
 
-    Only the last ``own`` of them give the level where they are fewer: it is a new one.
+    Only the last ``own`` of them give the level where they are fewer: it is a new one. ``correlation`` is that of
+    neighbours.
     """
 
     level: float
     spread: float
     runs: int
     own: int
+    correlation: float = 0.0
 
     def reach(self, p: float, nights: int = 1) -> float:
         """The distance from the level that the mean of so many nights exceeds to one side with the chance ``p``."""
@@ -75,8 +89,15 @@ class Expectation:
 
         return float(stdtr(self.runs - 1, -distance / self._error(nights)))
 
+    def detectable(self, chance: float) -> float:
+        """The distance that runs in a row show by the third night in 80 of 100 cases."""
+        return self.reach(chance * LASTING, THIRD) + Z_POWER * self._error(THIRD)
+
     def _error(self, nights: int) -> float:
-        return max(self.spread, LEAST) * math.sqrt(1 / nights + 1 / self.own)
+        """The standard deviation of the mean of so many nights minus the level."""
+        by, own = self.correlation, self.own
+        of_mean = 1 + 2 * sum((1 - lag / nights) * by**lag for lag in range(1, nights)) if by else 1.0
+        return max(self.spread, LEAST) * math.sqrt(of_mean / nights + (1 + by) / (1 - by) / own)
 
 
 def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
@@ -93,7 +114,18 @@ def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
     mean = _mean(values)
     spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (runs - 1))
     level = values if own is None else values[-own:]
-    return Expectation(_mean(level), spread, runs, len(level))
+    return Expectation(_mean(level), spread, runs, len(level), _certain_correlation(values, mean))
+
+
+def _certain_correlation(values: Sequence[float], mean: float) -> float:
+    """The correlation of neighbours that is certain, in 95 of 100 cases; 0 for none."""
+    runs, squares = len(values), math.fsum((value - mean) ** 2 for value in values)
+    if runs < FEWEST_TO_CORRELATE or squares <= runs * LEAST**2:
+        return 0.0
+    raw = math.fsum((old - mean) * (new - mean) for old, new in pairwise(values)) / squares
+    # The mean is of the same runs (Marriott, Pope, Biometrika 1954).
+    known = max(-MOST_CORRELATION, min(raw + (1 + 4 * raw) / runs, MOST_CORRELATION))
+    return max(0.0, known - CERTAIN * math.sqrt((1 - known**2) / runs))
 
 
 @dataclass(frozen=True)
@@ -102,7 +134,8 @@ class Night:
 
     ``change`` is the relative distance from the level: of the mean of the ``nights`` that are off in a row, or of the
     run itself. ``own_change`` is always that of the run itself. ``p`` is the chance of ``change``, to its own side, in
-    runs of one level. ``runs`` are the number of runs in the expectation. Numbers are None if these are too few.
+    runs of one level, times the numbers of nights that were tried. ``runs`` are the number of runs in the expectation.
+    Numbers are None if these are too few. ``detectable`` is the change that the noise lets be seen by the third night.
     ``confirmed_for`` counts the runs since a change or drift was found, with that one. ``drift`` is
     the relative change from the oldest runs of the level to the newest.
     """
@@ -118,6 +151,12 @@ class Night:
     own_change: float | None = None
     confirmed_for: int = 0
     drift: float | None = None
+    detectable: float | None = None
+
+    @property
+    def is_unstable(self) -> bool:
+        """Whether the noise hides a change that matters: smaller ones than ``detectable`` are no alarm."""
+        return self.detectable is not None and self.detectable > MOST_DETECTABLE
 
 
 def watch(
@@ -165,6 +204,7 @@ class _Watcher:
     evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
     of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
     ``own`` are the numbers of runs of a new level, by block; what is before them are shifted runs of the level before.
+    ``ended`` are the distances of the runs of changes that ended: they were accidents.
     """
 
     worse: int
@@ -186,6 +226,7 @@ class _Watcher:
     origins: dict[Hashable, int] = field(default_factory=dict)
     drifting: int = 0
     own: dict[Hashable, int] = field(default_factory=dict)
+    ended: list[float] = field(default_factory=list)
 
     def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
         """The next run, whose change is accepted if it is ``known``."""
@@ -200,10 +241,10 @@ class _Watcher:
         before = level if self.fixed else level[-self.kept :]
         expectation = expect(before, self.own.get(block))
         distance = log - expectation.level
-        run = _Seen(log, block, distance, abs(distance) > max(expectation.reach(self.bound), math.log1p(self.least)))
+        run = _Seen(log, block, distance, abs(distance) > self._bound_of(expectation))
         if self.confirmed_for:
             return self._while_open(run, expectation, known)
-        if self.away and not (run.is_away and distance * self.away[0].distance > 0):
+        if self.away and not self._continues(run):
             self._end()
         if not run.is_away:
             self._keep(run)
@@ -211,8 +252,20 @@ class _Watcher:
                 self.origins[block] = len(level) - 1
             return self._night(expectation, "expected", [distance])
         self._add(run, known)
-        self.alone = self._alone(expectation, before)
+        self.alone = self._alone(expectation, level)
         return self._sequence(run, expectation)
+
+    def _bound_of(self, expectation: Expectation) -> float:
+        """The distance from which on a run is away: that of a change which matters and which the noise lets be seen."""
+        least, detectable = math.log1p(self.least), expectation.detectable(self.chance)
+        unstable = detectable > math.log1p(MOST_DETECTABLE)
+        return max(expectation.reach(self.bound), least, detectable if unstable else 0.0)
+
+    def _continues(self, run: _Seen) -> bool:
+        """Whether a run may be of the same change as those that are away: it is nearer to them than to the level."""
+        others = [away.distance for away in self.away]
+        near = 2 * abs(run.distance) >= median_low(map(abs, others))
+        return run.is_away and near and run.distance * others[0] > 0
 
     def _add(self, run: _Seen, known: bool) -> None:
         self.away.append(run)
@@ -224,7 +277,9 @@ class _Watcher:
         distances = [away.distance for away in self.away]
         night = self._night(expectation, "off", distances)
         has_start = self.known_from is not None and not self._is_better
-        if len(_consistent(distances)) >= self._nights and (night.p or 0.0) <= self.chance:
+        nights = len(_consistent(distances))
+        chance = nights * self.chance * (LASTING if nights >= THIRD else 1.0)
+        if nights >= self._nights and (night.p or 0.0) <= chance:
             return self._confirm(night, has_start)
         if has_start:
             return replace(night, state="accepted")
@@ -277,6 +332,7 @@ class _Watcher:
     def _clear(self) -> Night:
         """End an open change: the runs that ended it are runs of the level, those since its beginning are not."""
         back = self.away[-self.back :]
+        self.ended += [run.distance for run in self.away[: -self.back]]
         self._forget()
         night = [self.see(run.log, run.block, self.fixed, known=False) for run in back][-1]
         return replace(night, state="cleared") if night.state == "expected" else night
@@ -289,14 +345,16 @@ class _Watcher:
         return max(self.confirm, math.ceil(needed))
 
     def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
-        """How often the runs before were off to the same side, at least half as far (Laplace); 0 of few.
+        """How often the runs before were off to the same side (Jeffreys), half as far or beyond their noise.
 
-        Where accidents of any size are known, all that were off count.
+        0 where none was, or too few where one night suffices.
         """
         distance = _mean([away.distance for away in self.away])
-        least = max(0.0 if self.accident else abs(distance) / 2, expectation.reach(OFF))
-        far = sum(math.copysign(1, distance) * (log - expectation.level) >= least for log in before)
-        return (far + 1) / (len(before) + 2) if far >= SEEN else 0.0
+        half = 0.0 if self.accident else abs(distance) / 2
+        least = max(expectation.reach(OFF), min(half, expectation.reach(CONFIRMED)))
+        every = [*(log - expectation.level for log in before), *self.ended]
+        far = sum(math.copysign(1, distance) * one >= least for one in every)
+        return (far + 0.5) / (len(every) + 1) if far >= (SEEN if self.confirm == 1 else 1) else 0.0
 
     @property
     def _is_better(self) -> bool:
@@ -308,9 +366,13 @@ class _Watcher:
         if self.fixed or len(level) < self.kept + RECENT:
             return night
         oldest = expect(level[: self.kept])
-        by = expect(level[-RECENT:]).level - oldest.level
+        by = median(level[-RECENT:]) - median(level[: self.kept])
         least = math.log1p(max(self.least, LEAST_DRIFT)) / (STILL if self.drifting else 1.0)
-        if by * self.worse < least or not (self.drifting or oldest.p(abs(by), RECENT) <= CONFIRMED):
+        # Each newest part of the level was tried.
+        searched = max(1.0, (len(level) - self.kept) / RECENT)
+        if by * self.worse < least or not (
+            self.drifting or searched * oldest.p(abs(by) / OF_MEDIAN, RECENT) <= CONFIRMED
+        ):
             self.drifting = 0
             return night
         self.drifting += 1
@@ -320,9 +382,12 @@ class _Watcher:
         mean, reach = _mean(distances), expectation.reach(OFF)
         level, low, high = (math.exp(expectation.level + by) for by in (0.0, -reach, reach))
         consistent = _consistent(distances)
-        p = expectation.p(abs(_mean(consistent)), len(consistent))
-        own = math.expm1(distances[-1])
-        return Night(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own)
+        p = min(1.0, len(consistent) * expectation.p(abs(_mean(consistent)), len(consistent)))
+        own, detectable = math.expm1(distances[-1]), math.expm1(expectation.detectable(self.chance))
+        return Night(
+            *(state, expectation.runs, level, low, high, math.expm1(mean), p, len(self.away), own),
+            detectable=detectable,
+        )
 
     def _keep(self, run: _Seen) -> None:
         if not self.fixed:

@@ -47,6 +47,7 @@ from analysis.history.run_records import HEAVY, RUN_COLUMNS
 from analysis.identify.matching import Candidate
 from analysis.metrics import HEALTH, JUDGED, METRICS, OF_ROWS, RATES, Metric
 from analysis.model.catalogue import Model
+from analysis.nightly.cluster_nights import SlowNight
 from analysis.nightly.job_steps import StepState
 from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
@@ -482,7 +483,10 @@ def _jobs() -> Schema:
             "left_out": array(record(LeftOut)),
         },
     )
-    return fixed("gate", {"schema_version": VERSION, "verdict": nullable(VERDICT), "jobs": array(job)})
+    night = nullable(record(SlowNight))
+    return fixed(
+        "gate", {"schema_version": VERSION, "verdict": nullable(VERDICT), "slow_night": night, "jobs": array(job)}
+    )
 
 
 def _step() -> Schema:

@@ -11,6 +11,7 @@ from typing import Any
 from analysis.compare.comparability import Field
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS
+from analysis.nightly.cluster_nights import find_slow_night
 from analysis.nightly.job_verdict import EndedSeries, JobVerdict, how_much_worse
 from analysis.nightly.metric_verdict import MetricNight
 from analysis.nightly.run_links import run_url
@@ -18,6 +19,7 @@ from analysis.present.numbers import percent, signed_percent
 from analysis.present.parts import Sentence
 from analysis.present.views.compare import describe_change, folded, less_work
 from analysis.present.views.ending import ending_clauses
+from analysis.present.views.noise_lines import slow_night_text, unstable_lines
 from analysis.present.words import word
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import some, tr
@@ -44,6 +46,9 @@ def first_lines(
     """
     ordered = sorted((part for job in jobs for part in job.by_step()), key=severity)
     new, still = ([job for job in ordered if job.news == news] for news in ("new", "still_open"))
+    together = find_slow_night(jobs)
+    if together:
+        yield Sentence(slow_night_text(together), "warning")
     yield from _new_lines(new, template)
     yield from _infos(_what_to_do(new, history))
     yield from (Sentence(text, "warning") for text in _other_lines(jobs))
@@ -54,8 +59,9 @@ def first_lines(
         yield from _infos(
             [tr("for first bad runs and owners: logparse history regressions{place}", place=_at(history))]
         )
-    yield from _watch_lines(jobs_to_watch(ordered))
-    yield from _infos(_few_nights(ordered))
+    alone = [job for job in jobs_to_watch(ordered) if not together or job.name not in together.names]
+    yield from _watch_lines(alone)
+    yield from _infos([*unstable_lines(jobs), *_few_nights(ordered)])
 
 
 def _infos(texts: Iterable[str]) -> Iterator[Sentence]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.compare.independent_records import LeftOut
 from analysis.compare.verdict import VERDICTS, Verdict
+from analysis.nightly.cluster_nights import find_slow_night
 from analysis.nightly.exclusions import Hidden
 from analysis.nightly.exports import JudgedJobs
 from analysis.nightly.job_facts import AcceptedChange
@@ -402,7 +403,9 @@ def document(jobs: Sequence[JobVerdict]) -> dict[str, Any]:
     """The JSON document, the same in every language."""
     with speaking("en"):
         documents = [_job(job) for job in jobs]
-    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "jobs": documents}
+    slow = find_slow_night(jobs)
+    night = pick(slow, "names jobs change p nights") if slow else None
+    return {"schema_version": SCHEMA_VERSION, "verdict": verdict_of(jobs), "slow_night": night, "jobs": documents}
 
 
 def _job(job: JobVerdict) -> dict[str, Any]:

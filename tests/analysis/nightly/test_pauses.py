@@ -8,7 +8,7 @@ from test_gate_jobs import judge, reasons, rows
 
 from analysis.history.run_records import run_frame
 from analysis.metrics import JUDGED
-from analysis.nightly.metric_verdict import repeated_by_chance, watch_metric, without_longest_stall
+from analysis.nightly.metric_verdict import nights_at_one_step, one_step_by_chance, watch_metric, without_longest_stall
 from analysis.nightly.policy import JobRule
 
 STALLED = "with_stalls_step_time_ms"
@@ -56,16 +56,16 @@ def test_a_pause_of_every_night_is_found_on_the_fourth():
     assert states(stalls(slow, slow))[25:] == ["off"] * 3 + ["confirmed"] * 2
 
 
-@pytest.mark.parametrize(("at", "found"), [((25, 25), "confirmed"), ((25, 7), "off")])
+@pytest.mark.parametrize(("at", "found"), [((25, 25, 25), "confirmed"), ((25, 25, 7), "off"), ((25, 7, 9), "off")])
 @pytest.mark.parametrize("metric", [STALLED, "goodput"])
-def test_one_slow_step_is_a_change_if_the_next_night_has_it_at_the_same_step(metric, at, found):
-    """A run of 40 steps with one slow step: a pause of every tenth night, or every 25th step since two nights."""
+def test_one_slow_step_is_a_change_if_the_next_nights_have_it_at_the_same_step(metric, at, found):
+    """A run of 40 steps with one slow step: a pause of every tenth night, or every 25th step since three nights."""
     paused = [1.0 if night % 10 == 3 else 0.0 for night in range(25)]
-    slow = [*paused, 1.0, 1.0]
+    slow = [*paused, 1.0, 1.0, 1.0]
     made = stalls(slow, slow, steps=40)
     for row, step in zip(made, [*range(1, 26), *at], strict=True):
         row |= {"step_lines": 40, "longest_stall_step": step if row["longest_stall_ms"] else None}
-    assert states(made, metric)[25:] == ["off", found]
+    assert states(made, metric)[25:] == ["off", "off", found]
 
 
 def test_the_same_step_twice_is_no_change_where_pauses_are_frequent():
@@ -73,7 +73,9 @@ def test_the_same_step_twice_is_no_change_where_pauses_are_frequent():
     made = stalls(slow, slow, steps=40)
     for row, step in zip(made, [*range(1, 25), 25, 25], strict=True):
         row |= {"step_lines": 40, "longest_stall_step": step if row["longest_stall_ms"] else None}
-    assert repeated_by_chance(run_frame(made)) == pytest.approx(12 / 26 / 40**0.5)
+    runs = run_frame(made)
+    assert one_step_by_chance(runs, 3) == pytest.approx(26 * 12 / 26 * (12 / 26 / 40) ** 2)
+    assert nights_at_one_step(runs) == 3
     assert states(made)[-1] != "confirmed"
 
 

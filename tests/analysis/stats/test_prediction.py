@@ -42,8 +42,8 @@ def test_one_night_is_off_and_the_next_confirms_it():
 
 def test_one_night_that_is_off_stays_alone():
     """It neither makes the next one look better nor hides a regression later."""
-    found = states(nights(0.2, 0, 0, 0, 0.08, 0.08))
-    assert found[-6:] == ["off", "expected", "expected", "expected", "off", "confirmed"]
+    found = states(nights(0.2, 0, 0, 0, 0.08, 0.08, 0.08))
+    assert found[-7:] == ["off", "expected", "expected", "expected", "off", "off", "confirmed"]
 
 
 def test_nights_off_to_both_sides_confirm_nothing():
@@ -149,24 +149,24 @@ def test_one_slow_night_of_ten_is_no_drift():
 
 
 def test_a_night_far_away_confirms_no_other():
-    """A night on a slow node next to one at the bound; the third night decides."""
+    """A night on a slow node next to one at the bound: it is an accident, after which three nights are needed."""
     assert states(after_noise(0.02, 0.008, 0))[20:] == ["off", "off", "expected"]
-    assert states(after_noise(0.02, 0.008, 0.008))[-1] == "confirmed"
+    assert states(after_noise(0.02, 0.008, 0.008, 0.008))[-2:] == ["off", "confirmed"]
 
 
-def test_a_night_near_the_bound_ends_no_sequence():
-    """The night between is just as expected, and joins no baseline."""
+def test_a_night_nearer_to_the_level_begins_a_new_row():
+    """The night before it was an accident, which joins the level."""
     found = watch(after_noise(0.012, 0.0055, 0.012), 1)
-    assert [night.state for night in found[20:]] == ["off", "expected", "confirmed"]
-    assert found[22].level == found[20].level
-    assert found[22].nights == 3
+    assert [night.state for night in found[20:]] == ["off", "expected", "off"]
+    assert [night.nights for night in found[20:]] == [1, 0, 2]
+    assert found[22].runs == found[20].runs + 1
 
 
 def test_nights_just_inside_the_range_are_judged_together():
-    """None of four is off by itself, but chance does not take their mean so far; one that is closer ends the row."""
-    found = watch(after_noise(*[0.0055] * 4), 1)
-    assert [night.state for night in found[20:]] == ["expected"] * 3 + ["confirmed"]
-    assert [night.nights for night in found[20:]] == [0, 0, 0, 4]
+    """None of three is off by itself, but chance does not take their mean so far; one that is closer ends the row."""
+    found = watch(after_noise(*[0.0055] * 3), 1)
+    assert [night.state for night in found[20:]] == ["expected"] * 2 + ["confirmed"]
+    assert [night.nights for night in found[20:]] == [0, 0, 3]
     assert "confirmed" not in states(after_noise(0.0055, 0.0055, 0, 0.0055, 0.0055))
 
 
@@ -207,6 +207,36 @@ def test_a_small_change_is_none_however_certain():
     values = nights(*[LEAST_CHANGE * 0.8] * 4, spread=1e-5)
     assert set(states(values)) == {"learning", "expected"}
     assert states(values, least=LEAST_CHANGE / 2)[-1] == "confirmed"
+
+
+def test_an_unstable_series_alarms_only_beyond_what_it_can_detect():
+    """Noise of 3 % that lasts for nights: a change of 8 % is none, one of 40 % is, and each night says so."""
+    rng = np.random.default_rng(3)
+    noise = rng.normal(0, 0.03, 46)
+    for at in range(1, 46):
+        noise[at] = 0.6 * noise[at - 1] + 0.8 * noise[at]
+    for by, alarmed in ((0.08, False), (0.4, True)):
+        found = watch(np.exp(noise + by * (np.arange(46) >= 40)).tolist(), 1)
+        assert found[39].is_unstable
+        assert 0.08 < found[39].detectable < 0.25
+        assert any(night.state == "confirmed" for night in found[40:]) is alarmed
+    assert not watch(nights(), 1)[-1].is_unstable
+
+
+def test_a_change_that_ended_counts_as_an_accident():
+    """Two slow nights are confirmed once; after they ended, two more are not enough."""
+    found = states(nights(0.08, 0.08, 0, 0, 0, 0.08, 0.08, 0, 0, before=30, spread=0.0025))
+    assert found[31] == "confirmed"
+    assert "confirmed" not in found[34:]
+
+
+def test_the_correlation_that_counts_is_the_one_that_is_certain():
+    rng = np.random.default_rng(1)
+    assert expect(rng.normal(0, 1, 30).tolist()).correlation == 0.0
+    slow = np.sin(np.arange(60) / 5)
+    found = expect(slow.tolist())
+    assert 0.6 < found.correlation < 0.9
+    assert found.reach(0.01, 3) > expect(rng.permutation(slow).tolist()).reach(0.01, 3)
 
 
 def test_nights_without_noise():
