@@ -2,8 +2,9 @@
 
 Commands: 8 workers start `logparse record` 100 times each on one history. Every fourth process is killed with SIGKILL,
 and every tenth log is recorded by two workers at the same moment. Writers: 8 workers start processes that do nothing
-but History.add, and kill each within some ten runs, so that many die between the two files of a run. All the while a
-process reads and `logparse history compact` runs. The same logs are recorded in peace before, to compare with.
+but History.add, and kill each within some ten runs, so that many die between the two files of a run, or while they copy
+summaries into bundles. All the while a process reads and `logparse history compact` runs; half of these are killed too.
+The same logs are recorded in peace before, to compare with.
 
     python benchmarks/record_storm.py [RECORDS]
 """
@@ -32,10 +33,12 @@ from threading import Barrier
 
 import polars as pl
 
+from analysis.history import store as history_store
 from analysis.history.folder import UNFINISHED, Folder
 from analysis.history.record_run import Marks, RunOptions, record_logs
 from analysis.history.run_records import RunRecord
 from analysis.history.store import History, _key
+from analysis.history.summary_files import parquet_of
 
 LOG = Path(__file__).parent.parent / "fixtures/releases/8.0.RC1-1.log"
 PRINTED, STEPS = "iteration (ms): 20095.1 ", 20
@@ -50,8 +53,10 @@ WRITER_SECONDS = 1.0
 WRITING_SECONDS, POLL_SECONDS = 0.02, 0.0005
 # A record under these workers takes seconds; whoever takes this long hangs.
 HANGS_SECONDS = 600
-# Clearing alone is quick, and races with the writing more often than a whole compaction.
-CLEARINGS = 30
+# Every second compaction is killed within this time, which is about what it takes.
+COMPACTING_SECONDS = 2.0
+# So few summaries a writer leaves in files of their own.
+MOST_LOOSE = 20
 PLANTED = "planted"
 
 # A damaged file is left out with a warning; here there must be none. Every process imports this module.
@@ -188,12 +193,16 @@ def received(told: Connection) -> Iterator[str]:
 def write_on_and_on(store: Path, base: RunRecord, worker: int, number: int, told: Connection) -> None:
     """Keep one run after the other and tell of each; every second is the neighbour's too."""
     history = History(Folder(store))
+    history_store.MOST_LOOSE = MOST_LOOSE
+    # What is imported at the first writing takes longer than the writing.
+    parquet_of(base.summary)
     told.send("ready")
     for turn in itertools.count():
         owner = worker - worker % 2 if turn % 2 else worker
         record = numbered(base, sha256(f"{owner} {number} {turn}".encode()).hexdigest()[:32])
         history.add(record)
         told.send(record.run_id)
+        history.bundle_if_many()
 
 
 def numbered(base: RunRecord, run_id: str) -> RunRecord:
@@ -270,25 +279,27 @@ def compact_on_and_on(storm: Storm, stop: Event, pause: float, compact: Callable
 
 
 def compact_by_command(store: Path) -> None:
-    """Raises RuntimeError with what the command said where it failed, or found a damaged file."""
+    """Compact, or be killed in it. Raises RuntimeError where the command failed, or reported a damaged file."""
     command = [PROGRAM, "history", "compact", "--history", str(store)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_SECONDS)
-    if done.returncode or done.stderr:
-        raise RuntimeError(f"exit code {done.returncode}\n{done.stderr}")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    rng = random.Random(process.pid)
+    if rng.random() < 0.5:
+        time.sleep(rng.uniform(0, COMPACTING_SECONDS))
+        process.kill()
+    _, trouble = process.communicate(timeout=HANGS_SECONDS)
+    if process.returncode > 0 or trouble:
+        raise RuntimeError(f"exit code {process.returncode}\n{trouble}")
 
 
 def compact_in_process(store: Path) -> None:
-    """Compact, and clear often: clearing looks at files that vanish under its eyes."""
-    history = History(Folder(store))
-    history.compact()
-    for _ in range(CLEARINGS):
-        history._sweep()
+    """Compact as often as possible: it looks at files that vanish under its eyes."""
+    History(Folder(store)).compact()
 
 
 def find_breaches(storm: Storm, expected: Expected) -> Iterator[str]:
     """Everything in the store that is not as it must be."""
     yield from (f"{path} is a stray file and was read" for path in storm.strays() if was_read(path))
-    files = itertools.chain.from_iterable(storm.files(table) for table in ("summary", "steps", "compacted"))
+    files = itertools.chain.from_iterable(storm.files(table) for table in ("summary", "steps", "bundles"))
     yield from (f"{path} is no whole Parquet" for path in files if is_torn(path))
     try:
         found = read_all(storm.store)
@@ -326,7 +337,7 @@ def is_torn(path: Path) -> bool:
 def read_all(store: Path) -> dict[str, RunRecord]:
     """Every run by its id."""
     history = History(Folder(store))
-    runs = history.runs(heavy=True)
+    runs = history.recorded_rows(heavy=True)
     rows = zip(runs["run_id"], runs["release"], runs.drop("release").iter_slices(1), strict=True)
     return {run_id: RunRecord(release, row, history.steps(run_id)) for run_id, release, row in rows}
 

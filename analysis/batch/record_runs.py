@@ -60,6 +60,7 @@ def record_all(
             break
     if failed and not done:
         raise failed[0]
+    store.bundle_if_many()
     return done, failed
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 import polars as pl
 
-from analysis.history.storage import Storage, Warn, left_out_newer, read_whole
+from analysis.history.storage import Storage, Warn, left_out_newer, read_rows
 from logparse.findings import warning
 from logparse.language import tr
 from logparse.lazy_regex import lazy_regex
@@ -130,7 +130,7 @@ def read_events(storage: Storage, warn: Warn) -> list[Event]:
     matches = [match for match in map(KEY.fullmatch, storage.keys("events")) if match]
     left_out_newer([match[0] for match in matches if int(match["version"]) > EVENT_VERSION], warn)
     keys = [match[0] for match in matches if int(match["version"]) == EVENT_VERSION]
-    frames = read_whole(storage, warn, keys, lambda some: storage.read(some, SCHEMA))
+    frames = read_rows(storage, warn, keys, SCHEMA)
     events = []
     for row in (row for frame in frames for row in frame.iter_rows(named=True)):
         key, pairs = row.pop("key"), row.pop("labels") or ()

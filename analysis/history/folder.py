@@ -11,29 +11,21 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-import polars as pl
-
-from analysis.history.seal import DamagedError, check, quiet_panics
+from analysis.history.seal import DamagedError
 from logparse.errors import InputError, reason_of
 from logparse.language import msg, tr
-from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 
 UNFINISHED = "unfinished"
-# Files of one scan: polars holds them all open, and 20,000 at once take more memory than a machine has.
-BATCH = 500
 # Files that a killed process left there are removed after this long.
 DEAD_SECONDS = 24 * 3600
 SUFFIX = ".parquet"
 # A link that leads to itself, a folder called like a file, a bad sector: the other files may be read all the same.
 OF_ONE_FILE = (errno.ELOOP, errno.EISDIR, errno.EIO)
-# The text of polars: "Permission denied (os error 13): /path", and shortens the path.
-NUMBER_OF_POLARS = lazy_regex(r"\(os error (\d+)\)")
 
 
 @dataclass(frozen=True)
@@ -54,32 +46,18 @@ class Folder:
         with _refusals(msg("cannot read {path}: {reason}"), self.root):
             return sorted(_walk(self.root / prefix, prefix))
 
-    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
-        """Where all files have one schema, a batch of them is one scan."""
-        paths = {str(self.root / key): key for key in keys}
-        with _refusals(msg("cannot read {path}: {reason}"), *paths):
-            sealed = [check(key, self._bytes(key)) for key in keys]
-            with nullcontext() if all(sealed) else quiet_panics():
-                return self._frame(paths, schema)
-
-    def _bytes(self, key: str) -> bytes:
+    def get(self, key: str) -> bytes:
         """Raises DamagedError where one file is refused for what it is."""
-        try:
-            with open(self.root / key, "rb", opener=_without_waiting) as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise DamagedError(tr("it is not a regular file"))
-                return file.read()
-        except OSError as error:
-            if error.errno not in OF_ONE_FILE:
-                raise
-            raise DamagedError(reason_of(error)) from error
-
-    def _frame(self, paths: Mapping[str, str], schema: pl.Schema | None) -> pl.DataFrame:
-        if schema is None:
-            frames = (scan(path, None).with_columns(key=pl.lit(key)).collect() for path, key in paths.items())
-            return pl.concat(frames, how="diagonal_relaxed")
-        rows = pl.concat(scan(batch, schema, "key").collect() for batch in _batches(list(paths)))
-        return rows.with_columns(pl.col("key").str.strip_prefix(f"{self.root}/"))
+        with _refusals(msg("cannot read {path}: {reason}"), self.root / key):
+            try:
+                with open(self.root / key, "rb", opener=_without_waiting) as file:
+                    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                        raise DamagedError(tr("it is not a regular file"))
+                    return file.read()
+            except OSError as error:
+                if error.errno not in OF_ONE_FILE:
+                    raise
+                raise DamagedError(reason_of(error)) from error
 
     def put(self, key: str, data: bytes) -> None:
         """Flushed to the disk before it is renamed."""
@@ -136,22 +114,15 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _batches(paths: list[str]) -> Iterator[list[str]]:
-    return (paths[begin : begin + BATCH] for begin in range(0, len(paths), BATCH))
-
-
 @contextmanager
-def _refusals(problem: str, *paths: str | Path) -> Iterator[None]:
+def _refusals(problem: str, path: Path) -> Iterator[None]:
     """Raise InputError with the reason and the file if the system refuses. A FileNotFoundError passes."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        number = NUMBER_OF_POLARS.search(str(error))
-        reason = tr(os.strerror(int(number[1]))) if number else reason_of(error)
-        refused = error.filename or next((p for p in paths if not os.access(p, os.R_OK)), paths[0])
-        text = tr(problem, path=refused, reason=reason)
+        text = tr(problem, path=error.filename or path, reason=reason_of(error))
         raise InputError(text, remedy=tr("check the path and its permissions")) from error
 
 
@@ -165,18 +136,3 @@ def _walk(folder: Path, prefix: str) -> Iterable[str]:
             yield f"{prefix}/{entry.name}"
         elif entry.is_dir():
             yield from _walk(folder / entry.name, f"{prefix}/{entry.name}")
-
-
-def scan(source: Any, schema: pl.Schema | None, path: str | None = None) -> pl.LazyFrame:
-    """Lazily ``source``; with ``schema`` exactly its columns, null where a file has no such column."""
-    if schema is None:
-        return pl.scan_parquet(source, glob=False, hive_partitioning=False)
-    return pl.scan_parquet(
-        source,
-        glob=False,
-        hive_partitioning=False,
-        schema=schema,
-        missing_columns="insert",
-        extra_columns="ignore",
-        include_file_paths=path,
-    )

@@ -1,8 +1,7 @@
 """Whether a file of the history is as it was written.
 
 A file is sealed: its footer holds the hash of all its bytes, so that a flipped bit is found before a reader of Parquet
-meets it. Files of older versions have no seal; of these a summary's name holds the hash of its row, that of a copy the
-hash of its bytes.
+meets it. Files of older versions have no seal; of these a summary's name holds the hash of its row.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ EMPTY = "0" * 64
 MARK = NAME.encode() + b"\x18\x40"
 HALVES = (MARK[:11], MARK[11:])
 NAMED_BY_ROW = lazy_regex(r"summary/.*\.(?P<hash>[0-9a-f]{8})\.v\d+\.parquet")
-NAMED_BY_BYTES = lazy_regex(r"compacted/(?P<hash>[0-9a-f]{32})\..*")
 _STDERR = RLock()
 
 
@@ -55,11 +53,10 @@ def check(key: str, data: bytes) -> bool:
         return True
     # A flipped bit in the mark leaves its other half.
     _hold(not any(half in _footer(data) for half in HALVES))
-    if named := NAMED_BY_BYTES.fullmatch(key):
-        _hold(hashlib.sha256(data).hexdigest().startswith(named["hash"]))
-    elif named := NAMED_BY_ROW.fullmatch(key):
+    if named := NAMED_BY_ROW.fullmatch(key):
         with quiet_panics():
-            _hold(row_hash(pl.read_parquet(io.BytesIO(data), hive_partitioning=False)) == named["hash"])
+            row = pl.read_parquet(io.BytesIO(data), hive_partitioning=False)
+            _hold(len(row) == 1 and row_hash(row) == named["hash"])
     return False
 
 

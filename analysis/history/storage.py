@@ -9,18 +9,22 @@ import io
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Protocol
 
 import polars as pl
 
-from analysis.history.folder import SUFFIX, Folder, scan
-from analysis.history.seal import UNREADABLE, check, quiet_panics
+from analysis.history.folder import SUFFIX, Folder
+from analysis.history.seal import NAMED_BY_ROW, UNREADABLE, check, quiet_panics
 from logparse.findings import Note, warning
 from logparse.inputs.stores import Store, is_url, open_store
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
+
+Warn = Callable[[Note], object]
+# Files that are in memory at once, and that are read at once: over a network each takes its time on the way.
+BATCH, AT_ONCE = 100, 32
 
 
 class Storage(Protocol):
@@ -28,22 +32,15 @@ class Storage(Protocol):
 
     def exists(self) -> bool:
         """Whether anything was ever put there, as far as that is known."""
-        ...
 
     def keys(self, prefix: str) -> list[str]:
         """Parquet files below ``prefix``, sorted."""
-        ...
 
-    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
-        """Those files one after the other, with a column ``key``: the columns of ``schema``, or all.
-
-        Raises FileNotFoundError where one is gone, one of UNREADABLE where one is not as it was written.
-        """
-        ...
+    def get(self, key: str) -> bytes:
+        """The bytes of a file. Raises FileNotFoundError if it is gone, DamagedError if it cannot be read."""
 
     def put(self, key: str, data: bytes) -> None:
         """Keep ``data`` under ``key``, whole or not at all."""
-        ...
 
     def put_first(self, key: str, data: bytes) -> bytes:
         """What is under ``key``: what was put there first, or else ``data`` from now on."""
@@ -51,15 +48,12 @@ class Storage(Protocol):
 
     def remove(self, key: str) -> None:
         """Remove a file; one that is gone already is no error."""
-        ...
 
     def age_seconds(self, key: str) -> float:
         """Time since it was put."""
-        ...
 
     def sweep(self) -> int:
         """Remove what killed processes left, and say how many files that were."""
-        ...
 
 
 def open_storage(place: str) -> Storage:
@@ -84,11 +78,9 @@ class Bucket:
         """Listed in pages by obstore."""
         return sorted(meta["path"] for meta in self.store.list(prefix) if meta["path"].endswith(SUFFIX))
 
-    def read(self, keys: Sequence[str], schema: pl.Schema | None = None) -> pl.DataFrame:
-        """Several at once, because each takes its time on the way."""
-        with ThreadPoolExecutor(32) as pool:
-            frames = list(pool.map(lambda key: self._frame(key, schema), keys))
-        return pl.concat(frames, how="diagonal_relaxed")
+    def get(self, key: str) -> bytes:
+        """Raises FileNotFoundError where it is gone."""
+        return self.store.read(key)
 
     def put(self, key: str, data: bytes) -> None:
         """Seen whole or not at all."""
@@ -111,40 +103,102 @@ class Bucket:
         """Nothing unfinished is ever seen in an object store."""
         return 0
 
-    def _frame(self, key: str, schema: pl.Schema | None) -> pl.DataFrame:
-        data = self.store.read(key)
-        with nullcontext() if check(key, data) else quiet_panics():
-            return scan(io.BytesIO(data), schema).with_columns(key=pl.lit(key)).collect()
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file that is as it was written, as far as its seal or its name shows that."""
+
+    key: str
+    data: bytes
+    is_sealed: bool
+
+    def frame(self, columns: list[str] | None = None) -> pl.DataFrame:
+        """All that it has, or these columns. Raises one of UNREADABLE."""
+        with nullcontext() if self.is_sealed else quiet_panics():
+            return pl.read_parquet(io.BytesIO(self.data), columns=columns, hive_partitioning=False)
 
 
-Warn = Callable[[Note], object]
+def read_file(storage: Storage, key: str) -> StoredFile:
+    """Raises FileNotFoundError if it is gone, one of UNREADABLE if it is not as it was written."""
+    data = storage.get(key)
+    return StoredFile(key, data, check(key, data))
 
 
-def read_whole(
-    storage: Storage, warn: Warn, keys: Sequence[str], read: Callable[[Sequence[str]], pl.DataFrame]
-) -> list[pl.DataFrame]:
-    """The frames that ``read`` returns for ``keys``; if it fails, they are halved down to the file that cannot be read.
+def read_files(storage: Storage, warn: Warn, keys: Sequence[str]) -> list[StoredFile]:
+    """Those of ``keys`` that are as they were written; each other one is left out, with a note to ``warn``.
 
     Raises FileNotFoundError if a file is gone and the storage no longer lists it.
     """
-    if not keys:
+
+    def attempt(key: str) -> StoredFile | BaseException:
+        try:
+            return read_file(storage, key)
+        except (FileNotFoundError, *UNREADABLE) as error:
+            return error
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(attempt, keys))
+    whole: list[StoredFile] = []
+    for key, result in zip(keys, results, strict=True):
+        if isinstance(result, StoredFile):
+            whole.append(result)
+        elif isinstance(result, FileNotFoundError) and key not in storage.keys(key.partition("/")[0]):
+            raise result
+        else:
+            leave_out(key, result, warn)
+    return whole
+
+
+def read_rows(
+    storage: Storage, warn: Warn, keys: Sequence[str], schema: pl.Schema | None, unknown: bool = False
+) -> list[pl.DataFrame]:
+    """The rows of files of one row each, with a column ``key``: the columns of ``schema``, with ``unknown`` all.
+
+    A file that does not fit the schema is read by itself, with all its columns. Raises as ``read_files``.
+    """
+    frames: list[pl.DataFrame] = []
+    for begin in range(0, len(keys), BATCH):
+        files = read_files(storage, warn, keys[begin : begin + BATCH])
+        frames += _in_one_scan(files, schema, unknown) or [row for file in files for row in _by_itself(file, warn)]
+    return frames
+
+
+def _in_one_scan(files: Sequence[StoredFile], schema: pl.Schema | None, unknown: bool) -> list[pl.DataFrame]:
+    """One frame of all rows; none if that is impossible."""
+    sealed = all(file.is_sealed for file in files)
+    # A file of an old version has no seal, but its name may prove that it has one row.
+    if not files or schema is None or not (sealed or all(NAMED_BY_ROW.fullmatch(file.key) for file in files)):
         return []
+    with suppress(*UNREADABLE), nullcontext() if sealed else quiet_panics():
+        if unknown:
+            more = (pl.read_parquet_schema(io.BytesIO(file.data)) for file in files)
+            schema = pl.Schema(dict(column for one in (*more, schema) for column in one.items()))
+        rows = scan([file.data for file in files], schema).collect()
+        return [rows.with_columns(key=pl.Series([file.key for file in files]))] if len(rows) == len(files) else []
+    return []
+
+
+def _by_itself(file: StoredFile, warn: Warn) -> list[pl.DataFrame]:
     try:
-        return [read(keys)]
-    except (FileNotFoundError, *UNREADABLE) as error:
-        if isinstance(error, FileNotFoundError) and not _are_listed(storage, keys):
-            raise
-        if len(keys) == 1:
-            warn(warning("file_left_out", path=keys[0], reason=first_line(error)))
-            return []
-    middle = len(keys) // 2
-    return [part for half in (keys[:middle], keys[middle:]) for part in read_whole(storage, warn, half, read)]
+        row = file.frame()
+        if len(row) == 1:
+            return [row.with_columns(key=pl.lit(file.key))]
+        raise pl.exceptions.ShapeError(tr("it has {n} rows, expected 1", n=len(row)))
+    except UNREADABLE as error:
+        leave_out(file.key, error, warn)
+        return []
 
 
-def _are_listed(storage: Storage, keys: Sequence[str]) -> bool:
-    """Whether all are: such as cannot be found are links that lead nowhere."""
-    folder = keys[0].partition("/")[0]
-    return set(keys) <= set(storage.keys(folder))
+def scan(files: list[bytes], schema: pl.Schema) -> pl.LazyFrame:
+    """Lazily the rows of ``files``: exactly the columns of ``schema``, null where a file has no such column."""
+    return pl.scan_parquet(
+        files, hive_partitioning=False, schema=schema, missing_columns="insert", extra_columns="ignore"
+    )
+
+
+def leave_out(key: str, error: BaseException, warn: Warn) -> None:
+    """Report a file that cannot be read."""
+    warn(warning("file_left_out", path=key, reason=first_line(error)))
 
 
 def left_out_newer(keys: Sequence[str], warn: Warn) -> None:
@@ -153,7 +207,7 @@ def left_out_newer(keys: Sequence[str], warn: Warn) -> None:
         warn(warning("newer_left_out", n=len(keys), path=keys[0]))
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The reason why a file cannot be read, in one line."""
     if isinstance(error, FileNotFoundError):
         return tr("the link target does not exist")

@@ -22,13 +22,15 @@ from logparse.schema import SCHEMA_VERSION
 
 # The column with the summary file that a row is from.
 FILE = "summary_file"
+# Rows of a bundle that are read at once: whoever asks for the settings of one run has those of so many in memory.
+ROWS = 500
 
 
 def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
-    """``frame`` as a sealed file without columns that are null everywhere; ``repeated`` is for rows that are similar.
+    """``frame`` as a sealed file without columns that are null everywhere; ``repeated`` is for the rows of a bundle.
 
     Most columns of a run hold one value or few, so what describes a column outweighs it: statistics, dictionaries and
-    a second schema would triple the file.
+    a second schema would triple the file. Those of FILE show where the row of a run is.
     """
     import pyarrow.parquet
 
@@ -36,9 +38,10 @@ def parquet_of(frame: pl.DataFrame, repeated: bool = False) -> bytes:
     table = frame.select(filled).to_arrow()
     metadata = {"logparse.schema_version": str(SCHEMA_VERSION), "logparse.store_version": str(STORE_VERSION)}
     buffer = io.BytesIO()
-    how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": False, "store_schema": False}
+    statistics = [FILE] if repeated else False
+    how = {"compression": "zstd", "use_dictionary": repeated, "write_statistics": statistics, "store_schema": False}
     with pyarrow.parquet.ParquetWriter(buffer, table.schema, **how) as writer:
-        writer.write_table(table)
+        writer.write_table(table, ROWS if repeated else None)
         writer.add_key_value_metadata({**metadata, seal.NAME: seal.EMPTY})
     return seal.seal(buffer.getvalue())
 

@@ -1,8 +1,8 @@
-"""Compacting frees what it replaces: no run is lost, and no removed one comes back, whoever is killed or interferes."""
+"""Bundles replace files after a day: no run is lost, and no removed one comes back, whoever is killed or interferes."""
 
 import os
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -13,15 +13,16 @@ from releases import record, write_run
 from analysis.history.folder import DEAD_SECONDS, Folder
 from analysis.history.storage import open_storage
 from analysis.history.store import History
+from logparse.errors import InputError
 from logparse.light_dataclass import dataclass, field, replace
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
-OLD = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=40)
+OLD = datetime(2026, 1, 20)
 
 
 def aged(rec, days=0):
-    """A record as of more than a day ago."""
+    """A record of January 2026, or so many days later."""
     return replace(rec, summary=rec.summary.with_columns(recorded_at=pl.lit(OLD + timedelta(days=days))))
 
 
@@ -56,13 +57,18 @@ def size(place):
     return sum(path.stat().st_size for path in Path(place).rglob("*.parquet"))
 
 
-def test_compacting_frees_what_it_replaces(history, records, tmp_path):
+def test_compacting_frees_a_day_later_what_it_replaces(history, records, tmp_path):
     before, bytes_before = history.runs(heavy=True), size(tmp_path / "h")
     history.compact()
     assert history.runs(heavy=True).equals(before)
+    assert [len(history.storage.keys(table)) for table in ("summary", "bundles")] == [5, 3]
+    history.compact()
+    assert [len(history.storage.keys(table)) for table in ("summary", "bundles")] == [5, 3]
+    age_files(tmp_path / "h")
+    history.compact()
+    assert history.runs(heavy=True).equals(before)
     assert size(tmp_path / "h") < bytes_before
-    assert len(history.storage.keys("summary")) == 1
-    assert len(history.storage.keys("bundles")) == 2
+    assert [len(history.storage.keys(table)) for table in ("summary", "bundles")] == [0, 3]
     files = sorted(path for path in (tmp_path / "h").rglob("*") if path.is_file())
     history.compact()
     assert sorted(path for path in (tmp_path / "h").rglob("*") if path.is_file()) == files
@@ -73,6 +79,50 @@ def test_compacting_frees_what_it_replaces(history, records, tmp_path):
     assert history.differences(records[1]) == []
 
 
+def test_recording_bundles_summaries_where_there_are_many(history, records, tmp_path, monkeypatch):
+    """Their files stay, and are read no more."""
+    before = history.runs(heavy=True)
+    history.bundle_if_many()
+    assert history.storage.keys("bundles") == []
+    monkeypatch.setattr("analysis.history.store.MOST_LOOSE", 4)
+    history.bundle_if_many()
+    assert [len(history.storage.keys(table)) for table in ("summary", "bundles")] == [5, 3]
+    read = []
+    watched = History(Watched(tmp_path / "h", read=read))
+    assert watched.runs(heavy=True).equals(before)
+    assert {key.partition("/")[0] for key in read} == {"bundles"}
+    history.bundle_if_many()
+    assert len(history.storage.keys("bundles")) == 3
+
+
+def test_a_bundle_goes_a_day_after_another_has_its_rows(history, records, tmp_path):
+    """Who listed the history before may still read it."""
+    history.compact()
+    late = aged(records[5])
+    history.add(late)
+    first = history.storage.keys("bundles")
+    history.compact()
+    assert set(first) < set(history.storage.keys("bundles"))
+    age_files(tmp_path / "h")
+    before = history.runs(heavy=True)
+    history.compact()
+    assert len(history.storage.keys("bundles")) == 3
+    assert len(set(first) - set(history.storage.keys("bundles"))) == 1
+    assert history.runs(heavy=True).equals(before)
+
+
+def test_a_history_that_cannot_be_bundled_is_recorded_into(history, monkeypatch):
+    """Such as one on a full disk, or of another user: bundles are for speed."""
+    monkeypatch.setattr("analysis.history.store.MOST_LOOSE", 4)
+
+    def refuse(*_):
+        raise InputError("cannot write")
+
+    monkeypatch.setattr(type(history.storage), "put", refuse)
+    history.bundle_if_many()
+    assert len(history.runs()) == 5
+
+
 def test_a_bundled_run_is_removed_and_recorded_again(history, records, tmp_path):
     history.compact()
     assert history.remove([records[0].run_id]) == 1
@@ -81,15 +131,26 @@ def test_a_bundled_run_is_removed_and_recorded_again(history, records, tmp_path)
     assert len(history.runs()) == 4
     assert history.add(records[0]) == "recorded"
     assert len(history.runs()) == 5
-    age_files(tmp_path / "h")
+    for _ in range(3):
+        age_files(tmp_path / "h")
+        history.compact()
+        assert len(history.runs()) == 5
+    assert [len(history.storage.keys(table)) for table in ("summary", "bundles")] == [0, 3]
+
+
+def test_a_removed_run_leaves_the_bundles(history, records, tmp_path):
     history.compact()
-    history.compact()
-    assert len(history.runs()) == 5
-    assert history.storage.keys("removed") == []
-    assert len(history.storage.keys("summary")) == 1
+    history.remove([records[0].run_id])
+    for _ in range(2):
+        history.compact()
+        age_files(tmp_path / "h")
+    bundled = pl.concat(pl.read_parquet(path, columns=["run_id"]) for path in (tmp_path / "h/bundles").iterdir())
+    assert set(bundled["run_id"]) == {one.run_id for one in records[1:5]}
 
 
 def test_a_damaged_bundle_is_named_and_costs_no_steps(history, tmp_path):
+    history.compact()
+    age_files(tmp_path / "h")
     history.compact()
     key = history.storage.keys("bundles")[0]
     (tmp_path / "h" / key).write_bytes(b"PAR1")
@@ -147,14 +208,24 @@ def kill():
     raise KilledError
 
 
+@dataclass(frozen=True)
+class Watched(Folder):
+    """A folder that notes which files are read."""
+
+    read: list = field(default_factory=list)
+
+    def get(self, key):
+        self.read.append(key)
+        return super().get(key)
+
+
 @pytest.fixture
 def two_days(records, tmp_path):
-    """A folder with a bundle, and with files that are to be bundled; its changes when all is compacted."""
+    """A folder with bundles, and with files that are to be bundled; one of the bundled runs was removed."""
     made = History(Folder(tmp_path / "h"))
     for one in records[:2]:
         made.add(one)
-    age_files(tmp_path / "h")
-    made.compact()
+    compact_for_two_days(made, tmp_path)
     for one in records[2:4]:
         made.add(one)
     made.remove([records[1].run_id])
@@ -162,39 +233,48 @@ def two_days(records, tmp_path):
     return made
 
 
-# Before which change of a compaction something happens: the kinds of change first.
-PLACES = [6, 7, 10, 3, 1, 5, 9, 0, 2, 4, 8, 11]
+def compact_for_two_days(history, tmp_path):
+    """Bundles are written on the first, and what they replace is deleted on the second."""
+    for _ in range(2):
+        history.compact()
+        age_files(tmp_path / "h")
 
 
-@pytest.mark.parametrize("place", sweep_after(6, PLACES))
+# Before which change of these two compactions something happens: the kinds of change first.
+PLACES = [0, 2, 3, 5, 1, 4, 6]
+CHANGES = 6
+
+
+@pytest.mark.parametrize("place", sweep_after(4, PLACES))
 def test_a_compaction_that_is_killed_loses_nothing(two_days, tmp_path, place):
     before = two_days.runs(heavy=True)
     try:
-        History(Interrupted(tmp_path / "h", place, kill)).compact()
+        compact_for_two_days(History(Interrupted(tmp_path / "h", place, kill)), tmp_path)
+        assert place == CHANGES
     except KilledError:
-        assert place < 11
+        assert place < CHANGES
     assert two_days.runs(heavy=True).equals(before)
-    two_days.compact()
+    compact_for_two_days(two_days, tmp_path)
     assert two_days.runs(heavy=True).equals(before)
+    assert two_days.storage.keys("summary") == []
 
 
-@pytest.mark.parametrize("place", sweep_after(3, PLACES))
+@pytest.mark.parametrize("place", sweep_after(4, PLACES))
 def test_what_is_removed_while_another_compacts_stays_removed(two_days, records, tmp_path, place):
     ran = []
 
     def remove():
         ran.append(two_days.remove([records[2].run_id, records[0].run_id]))
 
-    History(Interrupted(tmp_path / "h", place, remove)).compact()
+    compact_for_two_days(History(Interrupted(tmp_path / "h", place, remove)), tmp_path)
     expected = {records[3].run_id, *([] if ran else [records[0].run_id, records[2].run_id])}
-    assert bool(ran) == (place < 7)
+    assert bool(ran) == (place < CHANGES)
     assert set(two_days.runs()["run_id"]) == expected
-    age_files(tmp_path / "h")
-    two_days.compact()
+    compact_for_two_days(two_days, tmp_path)
     assert set(two_days.runs()["run_id"]) == expected
 
 
-@pytest.mark.parametrize("place", sweep_after(3, PLACES))
+@pytest.mark.parametrize("place", sweep_after(4, PLACES))
 def test_what_is_recorded_again_while_another_compacts_stays(two_days, records, tmp_path, place):
     before = set(two_days.runs()["run_id"])
 
@@ -202,18 +282,18 @@ def test_what_is_recorded_again_while_another_compacts_stays(two_days, records, 
         two_days.remove([records[2].run_id])
         two_days.add(records[2])
 
-    History(Interrupted(tmp_path / "h", place, again)).compact()
+    compact_for_two_days(History(Interrupted(tmp_path / "h", place, again)), tmp_path)
     assert set(two_days.runs()["run_id"]) == before
-    two_days.compact()
+    compact_for_two_days(two_days, tmp_path)
     assert set(two_days.runs()["run_id"]) == before
 
 
-@pytest.mark.parametrize("place", sweep_after(3, PLACES))
+@pytest.mark.parametrize("place", sweep_after(4, PLACES))
 def test_two_that_compact_at_once_lose_nothing(two_days, records, tmp_path, place):
     before = two_days.runs(heavy=True)
-    History(Interrupted(tmp_path / "h", place, two_days.compact)).compact()
+    compact_for_two_days(History(Interrupted(tmp_path / "h", place, two_days.compact)), tmp_path)
     assert two_days.runs(heavy=True).equals(before)
-    two_days.compact()
+    compact_for_two_days(two_days, tmp_path)
     assert two_days.runs(heavy=True).equals(before)
 
 
@@ -227,9 +307,9 @@ class Disturbed(Interrupted):
     def remove(self, key):
         Folder.remove(self, key)
 
-    def read(self, keys, schema=None):
+    def get(self, key):
         self._next()
-        return super().read(keys, schema)
+        return Folder.get(self, key)
 
 
 @pytest.mark.parametrize("place", sweep_after(2, [2, 5, 0, 1, 3, 4, 6, 7]))
@@ -237,6 +317,7 @@ def test_two_that_read_and_compact_at_once_lose_nothing(two_days, records, tmp_p
     before = two_days.runs(heavy=True)
     History(Disturbed(tmp_path / "h", place, two_days.compact)).compact()
     assert two_days.runs(heavy=True).equals(before)
+    age_files(tmp_path / "h")
     assert len(two_days.storage.keys("steps")) == 3
     History(Disturbed(tmp_path / "h", place, two_days.compact)).runs()
     two_days.compact()

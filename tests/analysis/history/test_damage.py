@@ -1,5 +1,6 @@
 """What is not as it was written is left out and named, whatever became of it; nothing of it is believed."""
 
+import os
 import random
 import shutil
 from pathlib import Path
@@ -47,18 +48,17 @@ def _flips(path):
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("part", ["summary", "compacted"])
+@pytest.mark.parametrize("part", ["summary", "bundles"])
 def test_every_flipped_bit_is_found(history, tmp_path, told, part):
     before = history.runs(heavy=True)
-    history.compact()
-    if part == "summary":
-        shutil.rmtree(tmp_path / "h/compacted")
+    if part == "bundles":
+        history.compact()
     path = next((tmp_path / "h" / part).rglob("*.parquet"))
     for _ in _flips(path):
         found = history.runs(heavy=True)
         assert [note.fields["path"].rpartition("/")[2] for note in told] == [path.name]
-        assert found.equals(before if part == "compacted" else before.filter(pl.col("run_id").is_in(found["run_id"])))
-        assert len(found) == (2 if part == "compacted" else 1)
+        assert found.equals(before if part == "bundles" else before.filter(pl.col("run_id").is_in(found["run_id"])))
+        assert len(found) == (2 if part == "bundles" else 1)
         told.clear()
     assert history.runs(heavy=True).equals(before)
 
@@ -88,9 +88,29 @@ def test_a_torn_file_is_told_in_a_line(history, tmp_path, cut):
     path.write_bytes(path.read_bytes()[cut])
     done = run_logparse("history", "list", "--history", "h", cwd=tmp_path)
     assert (done.returncode, "1 runs" in done.stdout) == (0, True)
-    assert (done.stderr.count("\n"), path.name in done.stderr) == (1, True)
+    assert (done.stderr.count("\n"), path.name in done.stderr, "delete" in done.stderr) == (1, True, False)
     shown = run_logparse("history", "show", path.name[:8], "--history", "h", cwd=tmp_path)
     assert (shown.returncode, "try:" in shown.stderr, "Traceback" in shown.stderr) == (2, True, False)
+
+
+@pytest.mark.parametrize("cut", [slice(0, 0), slice(0, 3), slice(0, -9), slice(100, None)])
+def test_a_torn_bundle_is_told_in_a_line_and_may_be_restored(history, tmp_path, cut):
+    before = history.runs(heavy=True)
+    for _ in range(2):
+        history.compact()
+        for file in (tmp_path / "h").rglob("*.parquet"):
+            os.utime(file, (0, 0))
+    assert history.storage.keys("summary") == []
+    (bundle,) = (tmp_path / "h/bundles").iterdir()
+    whole = bundle.read_bytes()
+    bundle.write_bytes(whole[cut])
+    done = run_logparse("history", "list", "--history", "h", cwd=tmp_path)
+    assert (done.returncode, "0 runs" in done.stdout) == (0, True)
+    assert (done.stderr.count("\n"), bundle.name in done.stderr, "delete" in done.stderr) == (1, True, False)
+    history.compact()
+    bundle.write_bytes(whole)
+    assert history.runs(heavy=True).equals(before)
+    assert len(history.steps(before["run_id"][0])) == 20
 
 
 @pytest.mark.parametrize("bit", [103459, 267460])

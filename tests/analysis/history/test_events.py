@@ -18,7 +18,6 @@ from analysis.history.folder import DEAD_SECONDS
 from analysis.history.selection import select_evidence, select_runs
 from analysis.history.storage import open_storage
 from analysis.history.store import History
-from analysis.history.summary_files import parquet_of
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -134,9 +133,9 @@ def test_an_event_under_another_name_is_not_believed(store):
     """Copied by hand to another run, say."""
     said(store, 0, "exclude", text="x")
     (key,) = store.storage.keys("events")
-    row = store.storage.read([key]).drop("key")
+    data = store.storage.get(key)
     first, other, _ = store.runs()["run_id"]
-    store.storage.put(key.replace(first, other), parquet_of(row))
+    store.storage.put(key.replace(first, other), data)
     told = []
     assert replace(store, warn=told.append).runs()["excluded"].to_list() == ["x", None, None]
     assert [note.code for note in told] == ["file_left_out"]

@@ -5,7 +5,9 @@ version 2: two runs of fixtures/releases, and fixtures/megatron/multi-node with 
 """
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import polars as pl
 import pytest
 from helpers import ROOT, run_logparse
 
-from analysis.history.folder import Folder
+from analysis.history.folder import DEAD_SECONDS, Folder
 from analysis.history.migrations import migrate_runs, migrate_steps, read_origin
 from analysis.history.run_records import RUN_COLUMNS, STORE_VERSION
 from analysis.history.store import History
@@ -197,13 +199,15 @@ def test_every_command_says_the_same_of_an_old_store(place, command):
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_old_files_stay_until_all_is_compacted(place, tmp_path, language):
+def test_old_files_stay_when_all_is_compacted(place, tmp_path, language):
     shutil.copytree(STORES / f"v1-{language}", tmp_path / "h")
     history = History(Folder(tmp_path / "h"))
     before, files = kept(history), sorted((tmp_path / "h").rglob("*.parquet"))
-    history.compact()
-    (compacted,) = (tmp_path / "h/compacted").iterdir()
-    assert compacted.suffixes[-2:] == [f".v{STORE_VERSION}", ".parquet"]
+    for _ in range(2):
+        history.compact()
+        for path in (tmp_path / "h").rglob("*.parquet"):
+            os.utime(path, (time.time() - 2 * DEAD_SECONDS,) * 2)
+    assert {path.suffixes[-2] for path in (tmp_path / "h/bundles").iterdir()} == {f".v{STORE_VERSION}"}
     for path in (tmp_path / "h/summary").rglob("*.parquet"):
         path.write_bytes(b"")
     assert kept(history).equals(before)
@@ -229,8 +233,28 @@ def test_lost_steps_of_an_old_run_are_kept_again_beside_it(place, tmp_path):
 def test_many_old_files_are_one_scan(place, monkeypatch):
     """A file of its own for each of thousands of old runs would take minutes."""
     history = History(Folder(place / "v1-en"))
-    asked = []
-    read = Folder.read
-    monkeypatch.setattr(Folder, "read", lambda at, keys, schema=None: asked.append(schema) or read(at, keys, schema))
+    scanned = []
+    scan = pl.scan_parquet
+    monkeypatch.setattr(pl, "scan_parquet", lambda files, **how: scanned.append(len(files)) or scan(files, **how))
     history.runs()
-    assert [schema is not None for schema in asked] == [True]
+    assert scanned == [3]
+
+
+def test_a_store_that_the_last_logparse_compacted_reads_the_same(tmp_path):
+    """``stores/v3``: two months in bundles, one run removed from one, a copy in ``compacted``, two files, four notes.
+
+    ``v3-runs.parquet`` has the runs as that logparse read them. It recorded six logs of fixtures/releases on
+    2026-11-29, the last before bundles were written by recording.
+    """
+    shutil.copytree(STORES / "v3", tmp_path / "h")
+    history = History(Folder(tmp_path / "h"))
+    expected = pl.read_parquet(STORES / "v3-runs.parquet")
+    for step in ("as it was", "compacted", "compacted a day later", "compacted two days later"):
+        runs = history.runs(heavy=True)
+        assert runs.select(expected.columns).equals(expected), step
+        assert runs.drop(expected.columns).null_count().row(0) == (len(runs),) * (runs.width - expected.width)
+        assert [len(history.steps(run_id)) for run_id in runs["run_id"]] == [20] * 5
+        history.compact()
+        for path in (tmp_path / "h").rglob("*.parquet"):
+            os.utime(path, (time.time() - 2 * DEAD_SECONDS,) * 2)
+    assert [len(history.storage.keys(table)) for table in ("summary", "compacted", "bundles", "events")] == [0, 0, 3, 4]

@@ -54,7 +54,7 @@ def test_a_missing_bucket_is_told_with_its_place_and_a_remedy(bucket, act):
     assert told.value.remedy
 
 
-@pytest.mark.parametrize("act", [lambda b: b.read([KEY]), lambda b: b.age_seconds(KEY)], ids=["read", "age"])
+@pytest.mark.parametrize("act", [lambda b: b.get(KEY), lambda b: b.age_seconds(KEY)], ids=["read", "age"])
 def test_a_file_that_is_gone_is_the_callers(bucket, act):
     with pytest.raises(FileNotFoundError):
         act(bucket)

@@ -83,4 +83,4 @@ def test_a_history_that_cannot_be_read_is_told_and_the_run_all_the_same(place):
         file.write_bytes(b"rubbish")
     done = analyzed(place, history="damaged")
     assert (done.returncode, "step time" in done.stdout, "recorded for" in done.stdout) == (0, True, False)
-    assert ".parquet is damaged and was ignored" in done.stderr
+    assert ".parquet cannot be read and was ignored" in done.stderr
