@@ -77,7 +77,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_through(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """``write_whole`` for a library that takes every name for UTF-8: Python opens the file, in the locale's encoding."""
+    """``write_whole`` for a library that takes every name for UTF-8: Python opens the file."""
 
     def write_open(temporary: Path) -> None:
         with temporary.open("wb") as file:
