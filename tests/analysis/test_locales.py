@@ -148,7 +148,7 @@ def test_commands_take_and_write_the_names(tmp_path, case):
 @pytest.mark.parametrize("case", [CASES[0], CASES[3]], ids=lambda case: case[0])
 def test_a_name_of_another_encoding_is_read_and_recorded(tmp_path, case, word):
     place = Place(tmp_path, *case)
-    (tmp_path / os.fsdecode(word + b".log")).write_text(megatron_log())
+    (tmp_path / os.fsdecode(word + b".log")).write_text(megatron_log(40))
 
     def run(command: str) -> str:
         words = [part.encode().replace(b"WORD", word) for part in command.split()]
