@@ -7,6 +7,7 @@ DIR/runs/NAME/report.html    the page of one run
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def write_index(
 def links_of(page: str, runs: Sequence[str], formats: Sequence[str], each: bool, overlay: bool) -> list[Link]:
     """The links of the ``page`` of ``runs``: the index, the page of all runs or of each, the tables in ``formats``."""
     up = "../" * page.count("/")
-    own = [(run, f"{up}{PAGES}/{quote(run, safe='')}/{PAGE}") for run in runs] if len(runs) > 1 else []
+    own = [(run, f"{up}{PAGES}/{quote(os.fsencode(run), safe='')}/{PAGE}") for run in runs] if len(runs) > 1 else []
     index = [(tr("index of all runs"), up + INDEX)] if each else []
     return [*index, *(own or _overlay(up, overlay)), *_tables(up, LINKED[2:], formats)]
 

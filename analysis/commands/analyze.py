@@ -32,6 +32,7 @@ from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError, UsageError, without_each
 from logparse.findings import info
+from logparse.inputs.discovery import printable
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.stores import is_url, shown
 from logparse.language import current_language, tr, use_language
@@ -225,7 +226,7 @@ ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", 
 
 def command_as_given(logs: Sequence[str] = (), pseudonyms: Pseudonyms | None = None) -> str:
     """The command line in use, without secrets; URLs lose the parts that may hold one. With ``pseudonyms`` of paths."""
-    words = _kept(sys.argv[1:])
+    words = [printable(word) for word in _kept(sys.argv[1:])]
     shown_words = words if pseudonyms is None else map(change_of({}, logs, "", pseudonyms), words)
     return mask_text(shlex.join(["logparse", *shown_words]))
 

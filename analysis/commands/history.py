@@ -16,7 +16,7 @@ from analysis.commands._history_events import COMMANDS as OF_EVENTS
 from analysis.commands._history_events import Named, named_runs, regressions
 from analysis.commands._input_files import check_output_file
 from analysis.commands._release_options import HistoryDir, teller
-from analysis.files.outputs import write_parquet, write_whole
+from analysis.files.outputs import write_parquet, write_through, write_whole
 from analysis.history.events import Event
 from analysis.history.open_history import open_history
 from analysis.history.selection import select_evidence, select_runs
@@ -105,7 +105,7 @@ def export(
         return path.write_text(json.dumps(run_documents(runs), ensure_ascii=False), encoding="utf-8")
 
     writers: dict[str, Callable[[], object]] = {
-        ".csv": lambda: write_whole(target, without_formulas(runs.select(flat)).write_csv),
+        ".csv": lambda: write_through(target, without_formulas(runs.select(flat)).write_csv),
         ".parquet": lambda: write_parquet(runs, target),
         ".json": lambda: write_whole(target, write_json),
     }

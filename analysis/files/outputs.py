@@ -18,6 +18,7 @@ from logparse.schema import SCHEMA_VERSION, without_yearless
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+    from typing import BinaryIO
 
     import altair as alt
 
@@ -75,6 +76,16 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def write_through(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """``write_whole`` for a library that takes every name for UTF-8: Python opens the file."""
+
+    def write_open(temporary: Path) -> None:
+        with temporary.open("wb") as file:
+            write(file)
+
+    write_whole(path, write_open)
+
+
 def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
     """Write a frame with the schema's version in the file's metadata.
 
@@ -83,19 +94,19 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
     import pyarrow.parquet as pq
 
     table = without_yearless(frame).to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
-    write_whole(path, lambda p: pq.write_table(table, p, compression="zstd"))
+    write_through(path, lambda file: pq.write_table(table, file, compression="zstd"))
     return path
 
 
 def write_csv(frame: pl.DataFrame, path: Path) -> Path:
     """Write a frame as CSV, without the types of its columns; no text of it is a formula."""
-    write_whole(path, without_formulas(without_yearless(frame)).write_csv)
+    write_through(path, without_formulas(without_yearless(frame)).write_csv)
     return path
 
 
 def write_json_lines(frame: pl.DataFrame, path: Path) -> Path:
     """Write a frame as one JSON object a row; NaN becomes null."""
-    write_whole(path, without_yearless(frame).write_ndjson)
+    write_through(path, without_yearless(frame).write_ndjson)
     return path
 
 

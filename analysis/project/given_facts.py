@@ -113,7 +113,9 @@ def _option(key: str, value: Any, path: Path, expected: type) -> Any:
         remedy = tr("give a number from {least:g} to {most:g}", least=LEAST_UTILISATION, most=1)
     too_far = key == "utilisation" and isinstance(value, float) and not LEAST_UTILISATION <= value <= 1
     of_others = isinstance(value, list) and not all(isinstance(part, str) for part in value)
-    if type(value) is not expected or too_far or of_others:
+    # No file has such a name, and no other option such a value.
+    has_nul = isinstance(value, str) and "\0" in value
+    if type(value) is not expected or too_far or of_others or has_nul:
         raise UsageError(tr("{name} is {value!r}", name=key, value=value), where=str(path), remedy=remedy)
     return value
 

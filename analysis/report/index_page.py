@@ -6,6 +6,7 @@ Comes in: the tables ``runs`` and ``overheads``, so that it is the same where sh
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -165,7 +166,7 @@ def _begun(row: Row) -> str:
 
 
 def _link(name: str, pages: bool) -> str | None:
-    return f"runs/{quote(name, safe='')}/report.html" if pages else None
+    return f"runs/{quote(os.fsencode(name), safe='')}/report.html" if pages else None
 
 
 def _cell(column: Shown, row: Row, greatest: Mapping[str, Any]) -> IndexCell:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import itertools
+import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 import regex
@@ -35,8 +37,13 @@ def find_sources(arguments: Sequence[str]) -> list[Source]:
 
 
 def printable(path: str | PurePath) -> str:
-    """A path as text that can be printed, also where its bytes are no UTF-8; control characters are escaped."""
-    text = str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """A path as text that any file can hold; control characters are escaped.
+
+    A name is bytes. Those that the locale's encoding does not know are UTF-8 or are replaced.
+    """
+    text = str(path)
+    with suppress(UnicodeEncodeError):
+        text = text if text.isprintable() else os.fsencode(text).decode("utf-8", "replace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -31,9 +32,15 @@ def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
     return list(names)
 
 
+def _printable(argument: str) -> str:
+    """The argument as text that the locale can write, because a run's folder of results has the name of the run."""
+    encoding = sys.getfilesystemencoding()
+    return printable(argument).encode(encoding, "replace").decode(encoding)
+
+
 def _folders(argument: str) -> tuple[str, ...]:
     """The names of the folders above an argument."""
-    return tuple(name for part in PurePath(printable(argument)).parent.parts if (name := part.strip("./")))
+    return tuple(name for part in PurePath(_printable(argument)).parent.parts if (name := part.strip("./")))
 
 
 def _shortest_end(path: tuple[str, ...], others: set[tuple[str, ...]]) -> str:
@@ -51,7 +58,6 @@ def _plain_name(argument: str) -> str:
         return "stdin"
     if any(sign in argument for sign in "*?["):
         argument = str(PurePath(argument).parent)
-    name = (
-        PurePath(printable(argument).rstrip("/") or "/").name.split(".log")[0].removesuffix(".txt").removesuffix(".out")
-    )
+    file = PurePath(_printable(argument).rstrip("/") or "/").name
+    name = file.split(".log")[0].removesuffix(".txt").removesuffix(".out")
     return name.strip(".") or "run"
