@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from analysis.batch.analyze_runs import analyze_all
+from analysis.batch.analyze_runs import analyze_all_parts
 from analysis.charts.of_run import RunCharts
 from analysis.commands._named_sides import named_sides
 from analysis.commands._output_folder import (
@@ -51,12 +51,12 @@ from analysis.project.argument_names import (
 from analysis.project.choose_options import choose
 from analysis.project.estimate_job import estimate_job
 from analysis.project.given_facts import check_quantities
-from analysis.run.build import analyze_logs
+from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.checks.planned_job import PlannedJob
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.decode.read_run import diagnose_run
-from logparse.errors import LogparseError, UsageError, without_each
+from logparse.errors import LogparseError, SeveralRunsError, UsageError, without_each
 from logparse.failures.ending import Ending
 from logparse.findings import Note
 from logparse.inputs.run_discovery import named_runs
@@ -224,7 +224,7 @@ def analyze(
 
     Raises:
         UsageError: An argument is unknown or has an invalid value.
-        InputError: A log cannot be read, or the logs are not one run.
+        InputError: A log cannot be read, or the logs are not one run, or a log contains several.
         NoStepLineError: No step line of a known format.
     """
     if not logs:
@@ -244,12 +244,27 @@ def analyze(
         "jobs": jobs,
         "require": require,
     }
-    return _with_outputs(AnalyzedRun, analyze_logs([str(log) for log in logs], _options(options | quantities)))
+    return _with_outputs(
+        AnalyzedRun, _only_run(analyze_parts([str(log) for log in logs], _options(options | quantities)))
+    )
+
+
+def _only_run(runs: Sequence[Run]) -> Run:
+    """The run of a log. Raises SeveralRunsError where the command would show several: no figure is of all together."""
+    if len(runs) == 1:
+        return runs[0]
+    raise SeveralRunsError(
+        tr("the log contains {n} separate runs", n=len(runs)),
+        where=", ".join(dict.fromkeys(source for run in runs for source in run.log.sources)),
+        remedy=tr("add --each to analyze every run"),
+    )
 
 
 @naming_arguments()
 def analyze_many(paths: str | Path | Sequence[str | Path], **given: Any) -> list[AnalyzedRun]:
     """Read each of ``paths`` as a run of its own, as ``logparse analyze --each`` does.
+
+    A log that holds several trainings, one after the other, gives a run for each.
 
     A run that cannot be read gives a warning and is left out.
 
@@ -262,7 +277,7 @@ def analyze_many(paths: str | Path | Sequence[str | Path], **given: Any) -> list
         InputError, NoStepLineError: No run can be read; the error of the first.
     """
     runs = named_runs([str(path) for path in _as_list(paths)], each=True)
-    done = list(analyze_all(runs, _options(given)))
+    done = list(analyze_all_parts(runs, _options(given)))
     failed = [one for one in done if isinstance(one, LogparseError)]
     without_each(failed)
     if failed and len(failed) == len(done):

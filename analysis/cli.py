@@ -58,6 +58,8 @@ INTERRUPTED, LONGEST_ERROR = 130, 300
 MOST_COLUMNS, ERROR_INDENT = 80, 9
 # Bytes of address space that polars and numpy take before they read anything.
 LEAST_MEMORY = 1.5e9
+# The variable that sets how many threads polars starts.
+THREADS = "POLARS_MAX_THREADS"
 
 
 class Commands(Group):
@@ -156,6 +158,7 @@ def _to_the_end(command: Callable[..., None]) -> Callable[..., None]:
     def wrapper(*positional: Any, **named: Any) -> None:
         try:
             _check_memory_limit()
+            _check_threads()
             command(*positional, **named)
             sys.stdout.flush()
         except OSError as error:
@@ -178,6 +181,14 @@ def _check_memory_limit() -> None:
     if 0 <= limit < LEAST_MEMORY:
         problem = tr("the memory limit is {gb} GB", gb=f"{limit / 1e9:.1f}")
         raise InputError(problem, remedy=tr("raise it to {gb} GB or more (ulimit -v)", gb=f"{LEAST_MEMORY / 1e9:.1f}"))
+
+
+def _check_threads() -> None:
+    """Raise InputError for a number of threads that polars panics at, or warns of in words of its own."""
+    given = os.environ.get(THREADS)
+    if given is not None and not (given.isdecimal() and int(given) > 0):
+        problem = tr("{name} is {value!r}, which is no number of threads", name=THREADS, value=given)
+        raise InputError(problem, remedy=tr("unset {name}, or set it to 1 or more", name=THREADS))
 
 
 def _discard_output() -> None:

@@ -23,6 +23,7 @@ def main() -> None:
     _keep_docstrings()
     # As numpy is imported it begins a thread for every core, to multiply matrices larger than any command has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _drop_impossible_sizes()
     _open_closed_streams()
     _print_what_can_be_shown()
     sys.stderr = Diagnostics(sys.stderr)
@@ -45,6 +46,13 @@ def _keep_docstrings() -> None:
     if words != sys.orig_argv[1:] or os.environ.get("PYTHONOPTIMIZE", "1") != "1":
         os.environ["PYTHONOPTIMIZE"] = "1"
         os.execv(sys.executable, [sys.executable, *words])
+
+
+def _drop_impossible_sizes() -> None:
+    """Leave out a size of the terminal that is no size: Rich would print nothing in 0 columns."""
+    for name in ("COLUMNS", "LINES"):
+        if os.environ.get(name, "").strip().isdecimal() and int(os.environ[name]) == 0:
+            del os.environ[name]
 
 
 def _open_closed_streams() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,8 +22,16 @@ def check_analysis_package() -> None:
         raise InputError(
             tr("another package called 'analysis' is imported in place of logparse's"),
             where=str(theirs or tr("a folder without __init__.py on the import path")),
-            remedy=tr("unset PYTHONPATH, or start logparse from another folder"),
+            remedy=_remedy(theirs),
         )
+
+
+def _remedy(theirs: Path | None) -> str:
+    """What lets ours be found: the variable is named only where it leads to the other package."""
+    entries = [Path(entry or ".").resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if theirs is not None and any(theirs.is_relative_to(entry) for entry in entries):
+        return tr("unset PYTHONPATH, or start logparse from another folder")
+    return tr("start logparse from another folder")
 
 
 def _imported() -> Path | None:

@@ -101,7 +101,7 @@ class OwnFiles:
 
     def check_inputs(self, inputs: Iterable[Path]) -> None:
         """Refuse inputs that an earlier command wrote: they would be replaced. Raises UsageError."""
-        listed_files = {_identity(self.folder / name): name for name in self.listed}
+        listed_files = {_identity(self.folder / name): name for name in (LIST, LOCK, *self.listed)}
         listed_files.pop(None, None)
         for path in inputs:
             if (name := listed_files.get(_identity(path))) is not None:

@@ -44,7 +44,11 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
             pl.col("text").str.replace_all(rf"({fmt.head})", "\n${1}").str.replace_all("\r", "\n").str.split("\n")
         )
         .explode("text")
-        .with_columns(before=pl.when(_goes_on()).then(pl.col("text").shift(1)))
+        .with_columns(
+            before=pl.when(_goes_on()).then(pl.col("text").shift(1)),
+            # Of a last line that was cut off, only the last piece was.
+            complete=pl.col("complete") | _goes_on().shift(-1).fill_null(value=False),
+        )
     )
     heads = pieces.filter(pl.col("text").str.contains("^" + fmt.head))
     if fmt.not_steps:

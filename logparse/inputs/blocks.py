@@ -38,7 +38,7 @@ LONGEST_WORD = 2**12
 # signs that turn the direction of writing. Tab stays, and so does the carriage return, which parts progress bars.
 TERMINAL = (
     r"(?:\x1b\[|\x{9b})[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x{9f}"
-    r"\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
+    r"\x{feff}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}]"
 )
 _CONTROL = bytes(range(32))
 # Bytes from which on counting by numpy is faster even where it has to be imported first.

@@ -456,6 +456,21 @@ def test_folder_called_analysis_without_a_package_is_harmless(folder):
     assert run_process("--version", cwd=folder, PYTHONPATH=str(folder / "stranger")).returncode == 0
 
 
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+def test_a_terminal_of_no_size_shows_the_result(folder, name):
+    plain = run_logparse("analyze", "run.log", cwd=folder, COLUMNS="80")
+    done = run_logparse("analyze", "run.log", cwd=folder, **{"COLUMNS": "80", name: "0"})
+    assert done.stdout == plain.stdout != ""
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", ""])
+def test_a_number_of_threads_that_is_none_is_named(folder, value):
+    done = run_process("analyze", "run.log", cwd=folder, POLARS_MAX_THREADS=value)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("  try:   unset POLARS_MAX_THREADS, or set it to 1 or more\n")
+    assert f"logparse: POLARS_MAX_THREADS is {value!r}, which is no number of threads" in done.stderr
+
+
 HEAVY = {"altair", "jinja2", "numpy", "pandas", "pyarrow", "ray", "rich", "scipy", "vl_convert"}
 
 

@@ -62,7 +62,7 @@ def test_a_package_in_place_of_ours_is_named(tmp_path, entry, shape):
     assert text.splitlines() == [
         SHADOWED,
         f"  where: {stranger}",
-        "  try:   unset PYTHONPATH, or start logparse from another folder",
+        "  try:   start logparse from another folder",
     ]
 
 

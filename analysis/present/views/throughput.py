@@ -57,7 +57,7 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
 def _whole_run_of_log(run: Run, ours: float) -> list[str]:
     """The tokens/s that the log prints of the whole run, per device, where pauses make them unlike ``ours``."""
     printed, devices = run.printed.get("tokens_per_second"), run.context.get("world_size")
-    if printed is None or printed.covers != WHOLE or not devices:
+    if printed is None or printed.covers != WHOLE or not devices or not ours:
         return []
     of_one = printed.median / devices
     same, value = abs(of_one / ours - 1) <= SAME_RUN, tr(PRINTED_RATES[TOKENS], n=three(of_one))

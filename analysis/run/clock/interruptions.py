@@ -162,11 +162,17 @@ def describe_phases(timers: pl.DataFrame, phases: Sequence[str]) -> Iterator[Not
 def describe_parts(timers: pl.DataFrame, steps: pl.DataFrame, parts: Mapping[str, str]) -> Iterator[Note]:
     """The share of each part of the steps of reinforcement learning, by the timers that are of ``parts``."""
     place = ["source", "step"]
-    of_parts = timers.filter(pl.col("name").is_in([*parts])).unique([*place, "name"], keep="last") if parts else timers
+    of_parts = (
+        timers.filter(pl.col("name").is_in([*parts])).unique([*place, "name"], keep="last", maintain_order=True)
+        if parts
+        else timers
+    )
     if not parts or of_parts.is_empty():
         return
     named = of_parts.with_columns(pl.col("name").replace_strict(parts, return_dtype=pl.String))
-    timed = steps.filter(pl.col(TIME) > 0).unique(place, keep="last").join(named, on=place, how="semi")
+    timed = (
+        steps.filter(pl.col(TIME) > 0).unique(place, keep="last", maintain_order=True).join(named, on=place, how="semi")
+    )
     shares = list(_shares(named.join(timed, on=place, how="semi"), float(timed[TIME].sum())))
     # Timers of work that overlaps add up to more than the step.
     shown = sum(note.fields["share"] for note in shares)
@@ -177,5 +183,9 @@ def describe_parts(timers: pl.DataFrame, steps: pl.DataFrame, parts: Mapping[str
 
 def _shares(timers: pl.DataFrame, total: float) -> Iterator[Note]:
     """The share of each timer in ``total`` ms, the largest first."""
-    sums = timers.group_by("name").agg(pl.col("max_ms").sum()).sort("max_ms", "name", descending=[True, False])
+    sums = (
+        timers.group_by("name", maintain_order=True)
+        .agg(pl.col("max_ms").sum())
+        .sort("max_ms", "name", descending=[True, False])
+    )
     return (info("phase_of_step", name=name, share=ms / total) for name, ms in sums.iter_rows())

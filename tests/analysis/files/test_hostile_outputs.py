@@ -114,6 +114,16 @@ def test_an_input_by_another_name_is_one_too(folder):
     assert (folder / "run.log").exists()
 
 
+@pytest.mark.parametrize("forced", [[], ["--force"]])
+def test_an_input_that_is_called_as_our_list_is_never_replaced(folder, forced):
+    (folder / "own").mkdir()
+    log = folder / "own" / LIST
+    log.write_text(megatron_log())
+    done = run_logparse("analyze", f"own/{LIST}", "-o", "own", "-q", *forced, cwd=folder)
+    assert (done.returncode, f"the input own/{LIST} would be overwritten" in done.stderr) == (2, True)
+    assert log.read_text() == megatron_log()
+
+
 @pytest.mark.parametrize(
     "forged",
     [

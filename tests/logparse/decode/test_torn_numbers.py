@@ -4,7 +4,9 @@ import re
 
 import polars as pl
 import pytest
+from helpers import ROOT
 
+from logparse.decode.read_run import read_run
 from logparse.decode.step_lines import decode_steps
 from logparse.decode.values import group_names
 from logparse.formats import all_formats
@@ -34,3 +36,11 @@ def test_a_cut_number_is_no_value(case):
         for row in decode_steps(frame.cast({"line_number": pl.Int64}), fmt).steps.iter_rows(named=True):
             values = {name: row[name] for name in names if row.get(name) is not None}
             assert {name: value for name, value in values.items() if value != pytest.approx(sample.row[name])} == {}
+
+
+def test_of_a_bar_without_its_newline_the_last_piece_alone_is_torn(tmp_path):
+    log = ROOT / "fixtures/torchtune-bar/two-epochs/run.log"
+    (tmp_path / "run.log").write_bytes(log.read_bytes().rstrip(b"\n"))
+    whole, cut = read_run([str(log)]), read_run([str(tmp_path / "run.log")])
+    assert cut.steps.drop("source").equals(whole.steps.drop("source"))
+    assert cut.coverage.torn_lines == 1

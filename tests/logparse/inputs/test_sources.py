@@ -121,6 +121,12 @@ def test_gbk_line_among_utf8_lines(tmp_path):
     assert texts(read_bytes(tmp_path, data)) == ["损失 loss: 1.5 |", "损失 loss: 2.5 |", "loss: 3.5 ▌"]
 
 
+def test_a_byte_order_mark_before_any_line_is_left_out(tmp_path):
+    """Files of an editor that are put together have one in the middle."""
+    data = "\ufeff[2026-03-01 08:00:01] one\n\ufeff[2026-03-01 08:00:02] two\n".encode()
+    assert texts(read_bytes(tmp_path, data)) == ["[2026-03-01 08:00:01] one", "[2026-03-01 08:00:02] two"]
+
+
 def test_bytes_of_no_encoding_are_replaced_and_the_rest_of_the_line_kept(tmp_path):
     assert texts(read_bytes(tmp_path, b"loss: \xff 1.5\nok\n")) == ["loss: � 1.5", "ok"]
 
