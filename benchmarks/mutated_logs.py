@@ -365,12 +365,26 @@ def more_than_the_peak_is_doubted(run: Answer) -> Iterator[str]:
 
 
 def unknown_has_a_reason(run: Answer) -> Iterator[str]:
-    """Where the main figures are missing there is a note or a failed check."""
-    told = [note["code"] for note in run["notes"]] + [check["code"] for check in run["checks"] if not check["passed"]]
-    if run["metrics"].get("tokens_per_second_per_device") is None and not told:
-        yield "tokens/s per device is unknown without a note"
-    if run["metrics"].get("mfu") is None and not told:
-        yield "MFU is unknown without a note"
+    """Where a figure is missing, a note or a failed check says why."""
+    told = {note["code"] for note in run["notes"]} | {check["code"] for check in run["checks"] if not check["passed"]}
+    reasons: set[str] = set()
+    for figure, more in REASONS.items():
+        reasons |= more
+        if run["metrics"].get(figure) is None and not told & reasons:
+            yield f"{figure} is unknown without a reason"
+
+
+# Why a figure is missing; each needs those above it.
+REASONS = {
+    "tokens_per_second_per_device": {
+        *("samples_rate_not_computed", "tokens_rate_not_computed", "no_tokens", "no_step_time", "no_row_counts"),
+        "printed_rates_agree",
+    },
+    "tflops_per_second_per_device": {"flops_rate_not_computed", "layers_not_counted"},
+    "peak_utilization": {"device_unknown", "device_not_listed", "number_type_unknown", "no_peak_of_type"},
+    "mfu": {"mfu_not_computed", "mfu_not_counted"},
+    "hfu": {"hfu_not_computed"},
+}
 
 
 PROMISES = (
