@@ -17,7 +17,7 @@ PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: $(DEVELOPMENT)  ## run every test but the slow ones and the sweeps
 	$(PYTEST) -m 'not slow and not sweep'
 
-test-slow: $(DEVELOPMENT)  ## run the tests of a browser, Ray, a built wheel, another Python, or 180 recorded runs
+test-slow: $(DEVELOPMENT)  ## run the tests of a browser, Ray, a built wheel, another Python, 180 recorded runs, or 50 damaged logs
 	$(PYTEST) -m slow
 
 wheel: $(DEVELOPMENT)  ## install the wheel with plain pip under each Python 3.11 to 3.14 of this machine, and run it

@@ -20,9 +20,8 @@ Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None
 
 def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """MindFormers 0.2 to 0.6 print the time of a whole sink of steps as ``time``."""
-    printed = dict(reversed(log.settings["name", "value"].rows())) if "time" in log.labels else {}
-    sink = int(printed.get("sink_size", 1))
-    if sink < 2:
+    sinks = _printed_numbers(log, "sink_size")
+    if "time" not in log.labels or sinks.is_empty() or (sink := sinks[0]) < 2:
         return steps, None
     return steps.with_columns(step_time_ms=pl.col("step_time_ms") / sink), info("sink_time_divided", n=sink)
 
@@ -109,9 +108,8 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
     """
     if log.format.framework != "NeMo":
         return steps, None
-    printed_sizes = log.settings.filter(pl.col("name") == "buffer_size")["value"]
-    sizes = printed_sizes.cast(pl.Int64, strict=False).drop_nulls()
-    if sizes.is_empty() or not 1 < (window := int(sizes[0])) < len(steps):
+    sizes = _printed_numbers(log, "buffer_size")
+    if sizes.is_empty() or not 1 < (window := sizes[0]) < len(steps):
         return steps, None
     marked = with_begins(log, steps).with_columns(start=pl.col("begins").cum_sum())
     printed, n = pl.col("elapsed_time_per_iteration_ms"), pl.int_range(1, pl.len() + 1).over("start")
@@ -125,6 +123,11 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
 
 # Columns that a correction adds for itself.
 MARKS = ("begins", "start", "gap", "typical", "span", "clock", "applies")
+
+
+def _printed_numbers(log: ParsedLog, setting: str) -> pl.Series:
+    """The whole numbers that the log prints for ``setting``, the first of them first; what is none is left out."""
+    return log.settings.filter(pl.col("name") == setting)["value"].cast(pl.Int64, strict=False).drop_nulls()
 
 
 def _corrected(marked: pl.DataFrame, applies: pl.Expr, time_ms: pl.Expr, code: str) -> tuple[pl.DataFrame, Note | None]:
@@ -232,8 +235,10 @@ def divide_by_printed_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Dat
     if log.format.name not in ("paddleocr", "mlx-lm") or len(steps) < 2:
         return steps, None
     marked = with_begins(log, steps).with_columns(gap=pl.when(~pl.col("begins")).then(pl.col("step").diff()))
-    printed = log.settings.filter(pl.col("name") == "print_batch_step")["value"]
-    full = int(printed[0]) if len(printed) else marked["gap"].drop_nulls().mode().max()
+    printed = _printed_numbers(log, "print_batch_step")
+    full = printed[0] if len(printed) else marked["gap"].drop_nulls().mode().max()
+    if full is None:
+        return steps, None
     short = (pl.col("gap") > 0) & (pl.col("gap") < full)
     return _corrected(marked, short, pl.col("step_time_ms") * full / pl.col("gap"), "short_intervals_divided")
 

@@ -6,6 +6,7 @@ Also the phases of a step, where a log prints them and no time of the whole step
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -143,7 +144,9 @@ def describe_phases(timers: pl.DataFrame, phases: Sequence[str]) -> Iterator[Not
     read = timers.filter(pl.col("name").is_in(phases)).select("source", "step", "name", "max_ms").drop_nulls()
     if read.is_empty():
         return
-    sums = read.group_by("source", "step").agg(pl.col("max_ms").sum(), names=pl.col("name").n_unique())
+    sums = read.group_by("source", "step", maintain_order=True).agg(
+        pl.col("max_ms").sum(), names=pl.col("name").n_unique()
+    )
     whole = sums.filter(pl.col("names") == pl.col("names").max())
     total: Any = whole["max_ms"].sum()
     if total <= 0:
@@ -162,17 +165,13 @@ def describe_phases(timers: pl.DataFrame, phases: Sequence[str]) -> Iterator[Not
 def describe_parts(timers: pl.DataFrame, steps: pl.DataFrame, parts: Mapping[str, str]) -> Iterator[Note]:
     """The share of each part of the steps of reinforcement learning, by the timers that are of ``parts``."""
     place = ["source", "step"]
-    of_parts = (
-        timers.filter(pl.col("name").is_in([*parts])).unique([*place, "name"], keep="last", maintain_order=True)
-        if parts
-        else timers
-    )
+    # In the order of the log: the same sum has the same digits each time.
+    last = partial(pl.DataFrame.unique, keep="last", maintain_order=True)
+    of_parts = last(timers.filter(pl.col("name").is_in([*parts])), [*place, "name"]) if parts else timers
     if not parts or of_parts.is_empty():
         return
     named = of_parts.with_columns(pl.col("name").replace_strict(parts, return_dtype=pl.String))
-    timed = (
-        steps.filter(pl.col(TIME) > 0).unique(place, keep="last", maintain_order=True).join(named, on=place, how="semi")
-    )
+    timed = last(steps.filter(pl.col(TIME) > 0), place).join(named, on=place, how="semi")
     shares = list(_shares(named.join(timed, on=place, how="semi"), float(timed[TIME].sum())))
     # Timers of work that overlaps add up to more than the step.
     shown = sum(note.fields["share"] for note in shares)

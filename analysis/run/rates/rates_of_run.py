@@ -87,7 +87,9 @@ def _in_lines(rows: pl.DataFrame, work: dict[str, float]) -> dict[str, Any]:
 def _work(rows: pl.DataFrame) -> dict[str, float]:
     """The useful steps of ``rows``, and the useful work by the rates that are known."""
     share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
-    rates = [pl.col(name) * pl.col("time_ms") * share for name in SCALED if rows[name].count()]
+    # A rate of replayed steps alone says nothing of the useful ones.
+    useful = rows.filter(pl.col("useful") > 0)
+    rates = [pl.col(name) * pl.col("time_ms") * share for name in SCALED if useful[name].count()]
     return rows.select(pl.col("useful").alias("steps").sum(), *(rate.sum() for rate in rates)).row(0, named=True)
 
 

@@ -4,15 +4,17 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from helpers import few
+from helpers import ROOT, few
 from hypothesis import example, given
 from hypothesis import strategies as st
 from runs import BEGIN, as_computed, events, no_starts, parts_of, rows
 
 from analysis.present.words import say
+from analysis.run.build import analyze_logs
 from analysis.run.clock.clock import read_clock
 from analysis.run.clock.interruptions import Pauses
 from analysis.run.clock.step_time_patterns import describe_pace
+from analysis.run.options import RunOptions
 from analysis.run.rates.rates_of_run import name_rates
 from analysis.run.rows.exclusion_reasons import TIME_DAMAGED, WARM_UP
 from analysis.run.rows.restarts import list_segments, number_starts, trace_starts
@@ -25,7 +27,10 @@ from analysis.run.useful.time_breakdown import (
     USEFUL,
     break_down_time,
 )
+from analysis.run.useful.useful_time import value_rows
 from logparse.findings import info
+
+FIXTURES = ROOT / "fixtures"
 
 
 def computed(steps: pl.DataFrame, found: pl.DataFrame | None = None, pauses: Pauses = NO_PAUSES, holds: bool = False):
@@ -193,6 +198,20 @@ def test_work_of_a_rate_is_its_steps_work_over_its_time():
     named = {row["rate"]: row for row in name_rates(frame, 20.0).iter_rows(named=True)}
     found = {name: row["tokens_per_second_per_device"] for name, row in named.items()}
     assert found == pytest.approx({"steady": 8000, "with_stalls": 7200, "all_steps": 80_000 / 15, "wall_clock": 4000})
+
+
+def test_a_rate_of_replayed_rows_alone_is_unknown():
+    frame = computed(rows([1, 2, 3, 4, 5])).with_columns(
+        tokens_per_second_per_device=pl.Series([None, None, None, 8000.0, None])
+    )
+    replayed = value_rows(frame).with_columns(useful=pl.Series([1, 1, 1, 0, 0]))
+    named = {row["rate"]: row["tokens_per_second_per_device"] for row in name_rates(frame, None, replayed).to_dicts()}
+    assert named["all_steps"] is None
+
+
+def test_the_same_log_has_the_same_shares_each_time():
+    (log,) = FIXTURES.glob("verl/grpo/*.log")
+    assert len({str(analyze_logs([str(log)], RunOptions()).notes) for _ in range(8)}) == 1
 
 
 def test_of_two_paces_the_steady_rates_are_of_the_slow_one_as_the_step_time_is():

@@ -184,6 +184,15 @@ def test_a_line_that_covers_fewer_steps_than_the_interval_is_divided_by_its_step
     assert times(parse("ppocr INFO: print_batch_step : 20\n" + text))[:2] == [400.0, 800.0]
 
 
+@pytest.mark.parametrize(
+    "setting", ["", "ppocr INFO: print_batch_step : 1e400\n", "ppocr INFO: print_batch_step : x\n"]
+)
+def test_steps_of_an_unknown_interval_are_not_divided(parse, setting):
+    line = "ppocr INFO: epoch: [1/2], global_step: 10, loss: 1.0, avg_batch_cost: 0.4 s, ips: 80.0 samples/s\n"
+    stamped = [f"[2026/03/02 10:00:{second:02d}] {line}" for second in (1, 2)]
+    assert times(parse(setting + "".join(stamped))) == [400.0, 400.0]
+
+
 def test_the_rate_of_the_last_line_of_mlx_lm_is_of_its_own_steps(parse):
     rates = ((10, 2.0), (20, 2.0), (24, 5.0))
     text = "".join(f"Iter {n}: Train loss 2.1, It/sec {rate}, Tokens/sec 100.0\n" for n, rate in rates)
