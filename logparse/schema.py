@@ -124,6 +124,9 @@ EVENT_COLUMNS = (
 EventKind = Literal[
     "log begins",
     "process starts",
+    "initialized",
+    "model set up",
+    "data set up",
     "training starts",
     "checkpoint loaded",
     "save starts",

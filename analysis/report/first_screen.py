@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analysis.present.parts import Bar, Part, ScreenRows, Sentence, Sentences, Table
 from analysis.present.views.analyze import list_notes
-from analysis.present.views.ending import ending_parts, ending_word
+from analysis.present.views.ending import ending_parts, headline
 from analysis.present.views.overheads import overheads_tables
 from analysis.present.views.requirements import required_sentences
 from analysis.present.views.warnings import SHOWN, warning_sentences
@@ -20,7 +20,7 @@ from logparse.light_dataclass import dataclass
 class Answer:
     """The first screen of a run. ``warnings`` change its numbers: some are shown, the others and ``notes`` folded.
 
-    ``ended`` is how it ended in a word, ``ending`` is why; empty unless it failed.
+    ``ended`` is how it ended in a sentence, ``ending`` is why; empty unless it failed.
     """
 
     run: Run
@@ -49,7 +49,7 @@ def answer_of(run: Run, first: Run, price: float | None = None) -> Answer:
     infos = (note for note in run.notes if note.level != "warning")
     return Answer(
         run,
-        ending_word(ending.state, ending.family) if ending and ending.state != "unknown" else "",
+        headline(ending) if ending and ending.state != "unknown" else "",
         ending_parts(ending, with_files=True) if ending and ending.failed else [],
         cards(run, first),
         gauge(run),

@@ -55,6 +55,7 @@ class Ending:
     much longer than its other pauses. ``printed_last`` is what a log without an end prints last, or a run before it was
     stopped from outside. ``unfinished_save`` is the line on which a save begins that did not end;
     ``unfinished_evaluation`` the last line of a log that ends within one.
+    ``ended_early``: the trainer ended by itself, by more than the steps of a line before its last planned step.
     ``restart_helps`` is False where attempts end the same way without progress, None where there is only one.
     """
 
@@ -96,6 +97,7 @@ class Ending:
     printed_last: FailureLine | None = None
     unfinished_save: FailureLine | None = None
     unfinished_evaluation: FailureLine | None = None
+    ended_early: bool = False
 
     @property
     def failed(self) -> bool:

@@ -203,7 +203,10 @@ def _completed(end: Hit | None, hits: Sequence[Hit], progress: Progress) -> Endi
     done = progress.step
     if done is not None and progress.planned is not None:
         done += progress.from_zero
-    ending = Ending("completed", "completed", "established", step=done, planned_steps=progress.planned)
+    early = progress.planned is not None and progress.ends_early()
+    ending = Ending(
+        "completed", "completed", "established", step=done, planned_steps=progress.planned, ended_early=early
+    )
     if end is None or end.role != "end":
         return _with_later_error(ending, hits, uncaught=True)
     ending = replace(ending, signature=end.meaning.signature, source=end.source, line=end.line, text=end.text)

@@ -77,6 +77,12 @@ class Progress:
         """Whether ``step`` is the last planned one."""
         return step is not None and self.planned is not None and step + self.from_zero >= self.planned
 
+    def ends_early(self) -> bool:
+        """Whether more steps are left of the plan than a line is printed for."""
+        steps = [0, *(step for of_file in self.steps.values() for step in of_file)]
+        intervals = sorted(after - before for before, after in pairwise(steps) if after > before) or [1]
+        return self.step is not None and not self.ends_with(self.step + intervals[len(intervals) // 2])
+
     def is_whole(self, tail: TextBlock) -> bool:
         """Whether ``tail`` is a whole file, and its steps, if it has any, begin with the first one."""
         first = [*self.steps.get(tail.source, ())[:1], *(counter[0][1] for counter in _counters(tail).values())]

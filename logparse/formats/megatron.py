@@ -39,6 +39,12 @@ def _memory(*columns: str) -> str:
     return r" \| ".join(rf"{c.removesuffix('_bytes').replace('_', ' ')}: (?P<{c}>[\d.]+)" for c in columns)
 
 
+def _set_up(kind: str, timer: str) -> Record:
+    """A timer of the start-up: a line of its own, or in older releases one of several on a line."""
+    seconds = rf"{timer}[ .]*: \(?(?:[\d.]+, )?(?P<seconds>[\d.]+)"
+    return Record("events", timer, seconds, {"kind": kind}, scale=0.001)
+
+
 ARGUMENTS = (
     "world_size data_parallel_size tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size "
     "expert_model_parallel_size expert_tensor_parallel_size "
@@ -381,6 +387,10 @@ FORMAT = LogFormat(
         # DeepSpeed's launcher, on the host that starts the job.
         event("process starts", "] [runner.py:", r"\[runner\.py:\d+:main\] cmd = "),
         event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
+        # The parts of the start-up, each after it is done: of Megatron's timers the most over the ranks.
+        event("initialized", "time to initialize", r"time to initialize megatron \(seconds\): (?P<seconds>[\d.]+)"),
+        _set_up("model set up", "model-and-optimizer-setup"),
+        _set_up("data set up", "train/valid/test-data-iterators-setup"),
         event("training starts", "before the start of training step", r"\[before the start of training step\]"),
         event("training ends", "after training is done", r"\[after training is done\]"),
         event("process exits", "[exiting program", r"\[exiting program(?:[^\]]* at iteration (?P<step>\d+))?"),

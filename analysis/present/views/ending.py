@@ -43,13 +43,13 @@ DIFFERING = "collectives_differ"
 FIRST_COLLECTIVE = "first_collective"
 # Families of a run whose code of exit a reader wants to see.
 _STATES = {
-    "completed": msg("completed"),
     "cut_off": msg("cut off or running: no failure found"),
     "unknown": msg("no failure found, and nothing shows that the run completed"),
 }
+# The last steps were too few for a line of their own.
+_UNPRINTED = msg("completed {planned} steps (last line: {step})")
 # The trainer itself ends a run without more data: an end, no failure of hardware or code.
 DATA_USED_UP = "data.end"
-_COMPLETED_AT = msg("completed: {step} of {planned} steps")
 
 
 def failure(run: Run) -> Ending | None:
@@ -121,9 +121,7 @@ def headline(ending: Ending, short: bool = False) -> str:
 
 def _not_failed(ending: Ending) -> str:
     """How a run ended that shows no failure, and whether its last save is in doubt."""
-    text = tr(_STATES[ending.state])
-    if ending.state == "completed" and ending.step is not None and ending.planned_steps is not None:
-        text = tr(_COMPLETED_AT, step=f"{ending.step:,}", planned=f"{ending.planned_steps:,}")
+    text = _completed(ending) if ending.state == "completed" else tr(_STATES[ending.state])
     if ending.unfinished_evaluation is not None:
         return tr("{text}; the log ends within an evaluation", text=text)
     if not ending.evidence:
@@ -134,6 +132,21 @@ def _not_failed(ending: Ending) -> str:
         cause = _who(ending) + word("failures", ending.evidence[0].family)
         return tr("{text}; then {cause}: check the last save", text=text, cause=cause)
     return tr("the last values are not finite: the log is cut off, or the run goes on and trains nothing")
+
+
+def _completed(ending: Ending) -> str:
+    if ending.step is None or ending.planned_steps is None:
+        return tr("completed")
+    step, planned = f"{ending.step:,}", f"{ending.planned_steps:,}"
+    if ending.ended_early:
+        return ended_early(tr("step {step} of {planned}", step=step, planned=planned))
+    text = msg("completed: {step} of {planned} steps") if ending.reached_plan else _UNPRINTED
+    return tr(text, step=step, planned=planned)
+
+
+def ended_early(steps: str) -> str:
+    """The ``steps`` of a run that its trainer ended by itself although its plan goes on: every screen says it so."""
+    return tr("{steps}: the trainer ended by itself before its plan", steps=steps)
 
 
 def _loses_values(ending: Ending) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from analysis.model.shape import PREFERENCE
 from analysis.present.parts import RunTitle
-from analysis.present.views.ending import ending_clause
+from analysis.present.views.ending import ended_early, ending_clause
 from analysis.present.words import framework_text
 from analysis.present.words.forms import big, devices, minute, span
 from analysis.run.checks.self_checks import GOODPUT, is_withheld
@@ -143,7 +143,7 @@ def _how_far(run: Run) -> str:
 
 
 def _steps_and_end(run: Run) -> str:
-    """The steps of the log, and that the run completed, by its trainer's own word also before its plan.
+    """The steps of the log, and that the run completed, or that its trainer ended by itself before its plan.
 
     Where the log ends in the middle of a plan, nothing shows whether it is cut off or the run goes on.
     """
@@ -158,6 +158,8 @@ def _steps_and_end(run: Run) -> str:
         return tr("{text}; the log ends within an evaluation", text=text)
     if ending.state == "cut_off":
         return text if ended else tr("{text}, cut off or running", text=text)
+    if ending.ended_early:
+        return ended_early(text)
     if ended and planned is not None and planned > (title.last_step or 0) + from_zero:
         # The last steps were too few for a line of their own.
         text = tr("{text} printed", text=text)

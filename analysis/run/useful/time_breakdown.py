@@ -29,6 +29,7 @@ from analysis.run.clock.pause_times import (
     stamps_within,
     time_first_rows,
 )
+from analysis.run.clock.start_up import start_up_beyond_clock
 from analysis.run.rows.exclusion_reasons import (
     BATCH_CHANGES,
     HOLDS_EVALUATION,
@@ -97,7 +98,9 @@ def break_down_time(
         pause_of = {reason: part for part, reasons in PARTS.items() for reason in reasons}
         for reason, seconds in (taken_out or {}).items():
             at_end[pause_of[reason]] = at_end.get(pause_of[reason], 0.0) + seconds
-    total = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
+    at_begin = start_up_beyond_clock(steps, events, wall is not None) if parts else 0.0
+    covered = (in_lines if wall is None else max(wall, in_lines)) + sum(at_end.values())
+    total = covered + at_begin
     if wall is not None and parts:
         loop = step_loop(steps.filter(~pl.col("copied")), events) if not rows["timestamp"].count() else None
         outside = (
@@ -105,14 +108,16 @@ def break_down_time(
             if loop
             else _outside(rows, events, pauses, _trial_begins(steps))
         )
-        fitted = _within(outside, total - in_lines)
+        fitted = _within(outside, covered - in_lines)
         parts[USEFUL] += fitted.pop(UNPRINTED, 0.0)
         parts |= fitted
         # Steps whose time is not printed were done all the same, in what is left.
-        room = total - in_lines - sum(outside.values())
+        room = covered - in_lines - sum(outside.values())
         parts[USEFUL] += min(max(room, 0.0), untimed_seconds(timed))
     if parts:
         _add(parts, [at_end])
+        if at_begin:
+            parts[START_UP] = parts.get(START_UP, 0.0) + at_begin
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
     run = steps["run"].first()
     shares = [(run, part, seconds, seconds / total if total else None) for part, seconds in parts.items()]

@@ -12,9 +12,10 @@ from analysis.present.console import make_console
 from analysis.present.numbers import about_range, percent
 from analysis.present.parts import RunTitle, ScreenRows
 from analysis.present.terminal import print_parts
-from analysis.present.views.ending import LONGEST
+from analysis.present.views.ending import LONGEST, headline
 from analysis.present.views.first_screen import first_screen, quiet_line, remaining, time_left
 from analysis.present.views.title import extent, who
+from analysis.report.first_screen import answer_of
 from analysis.run.checks.self_checks import broken_by
 from logparse import analyze
 from logparse.language import LANGUAGES, speaking, tr
@@ -323,6 +324,33 @@ def test_a_completed_training_whose_last_steps_have_no_line_says_how_far_lines_g
         "\n".join([*lines, "[after training is done] datetime: 2026-03-01 09:00:00 "])
     )
     assert "steps 1 to 200 of 205 printed, completed" in screen(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "by_itself", ["[after training is done] datetime", "[exiting program at iteration 1] datetime"]
+)
+@pytest.mark.parametrize("interval", [1, 5, 10])
+@pytest.mark.parametrize("left", [0, 0.5, 1, 1.5, 40])
+@pytest.mark.parametrize("first", [1, 201])
+def test_a_trainer_that_ends_by_itself_before_its_plan_says_so_on_each_screen(
+    tmp_path, interval, left, first, by_itself
+):
+    last = first - 1 + 20 * interval
+    planned = last + int(left * interval)
+    steps = range(first - 1 + interval, last + 1, interval)
+    lines = [megatron_line(step).replace("/     500", f"/{planned:>8}") for step in steps]
+    (tmp_path / "run.log").write_text("\n".join([*lines, by_itself]) + "\n")
+    run = analyze(tmp_path / "run.log")
+    early = int(left * interval) > interval
+    assert (run.log.ending.state, run.log.ending.ended_early) == ("completed", early)
+    for language, words in (
+        ("en", "the trainer ended by itself before its plan"),
+        ("zh", "训练程序在计划步数之前自行结束"),
+    ):
+        with speaking(language):
+            shown = [extent(run), headline(run.log.ending), answer_of(run, run).ended]
+        assert all((words in text) == early for text in shown), shown
+        assert early or all("completed" in text or "完成" in text for text in shown), shown
 
 
 def test_a_short_log_names_what_is_lost_inside_a_step(log):
