@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import polars as pl
 
 from logparse.decode.regex_rule import read_values
-from logparse.decode.values import holds
+from logparse.decode.values import holds, sure_text
 from logparse.formats._base import LogFormat
 from logparse.schema import DECODED_COLUMNS
 
@@ -30,13 +30,13 @@ NO_PAIRS = pl.DataFrame(
 
 
 def find_pair_lines(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
-    """The pairs on ``lines``, as numbers. An incomplete last line is left out: it may have lost digits."""
+    """The pairs on ``lines``, as numbers, but for one at the end of an incomplete line: it may have lost digits."""
     if fmt.pair_lines is None:
         return NO_PAIRS
-    marked = lines.filter(holds(pl.col("text"), *fmt.pair_lines.marker) & pl.col("complete"))
+    marked = lines.filter(holds(pl.col("text"), *fmt.pair_lines.marker))
     if marked.is_empty():
         return NO_PAIRS
-    groups = pl.col("text").str.extract_groups(fmt.pair_lines.pair)
+    groups = sure_text(marked).str.extract_groups(fmt.pair_lines.pair)
     pairs = marked.select("source", "line_number", label=groups.struct[0], text=groups.struct[1])
     read = read_values(pairs.drop_nulls("label"), fmt).select(NO_PAIRS.columns)
     # The text is kept only where it could not be read.

@@ -17,6 +17,7 @@ from logparse.decode.values import (
     is_absent,
     possible,
     reading_key,
+    sure_text,
     with_others,
     written,
 )
@@ -57,8 +58,8 @@ def find_heads(lines: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
     body = pl.col("text").str.replace("^" + fmt.head, "")
     if fmt.foreign:
         body = body.str.replace(rf"(?:{fmt.foreign}).*$", "")
-    # The last value of a truncated line may have lost digits; where all values are in the head, none is sure.
-    sure = pl.col("text") if fmt.pair else pl.when("complete").then(pl.col("text"))
+    # The last value of a truncated line may have lost digits.
+    sure = pl.col("text") if fmt.pair else sure_text(lines)
     # What a collector put before a line is the clock of its first head.
     collected_at = pl.when(_goes_on().fill_null(value=False).not_()).then("clock")
     read = heads.with_columns(

@@ -31,6 +31,8 @@ LINE_COLUMNS = {
     "complete": pl.Boolean(),
     "clock": pl.Datetime("us"),
 }
+# What closes a last line without a newline: no number before it can have lost digits.
+_CLOSED = r"[\])}|]\s*$"
 LONGEST_LINE, LONGEST_TEXT = 256 * 2**20, 2**20
 # Bytes before the end of a text that is cut, in which a blank is looked for.
 LONGEST_WORD = 2**12
@@ -99,7 +101,7 @@ class TextBlock:
             pl.lit(self.source).alias("source"),
             (places + self.first).alias("line_number"),
             "text",
-            complete=(places < self.count - 1) | self.complete,
+            complete=(places < self.count - 1) | (self.complete or texts.str.contains(_CLOSED)),
             clock=clocks,
         )
 

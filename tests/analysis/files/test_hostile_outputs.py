@@ -412,7 +412,7 @@ def test_strangers_in_a_history_do_not_shut_it(folder):
 def test_a_pipe_in_a_history_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.parquet")
     with pytest.raises(DamagedError, match="not a regular file"):
-        Folder(tmp_path).read(["a.parquet"])
+        Folder(tmp_path).get("a.parquet")
     assert History(Folder(tmp_path)).runs().is_empty()
 
 

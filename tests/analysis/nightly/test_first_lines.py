@@ -215,8 +215,9 @@ def test_the_first_lines_name_the_worst_first_each_in_a_line_with_what_to_do(cap
         *of_width(4608, *[0.04] * 3, versions=[[]] * 23),
     ]
     lines = lines_at_80(capsys, judge(made), "my nights")
-    assert lines[:10] == [
+    assert lines[:11] == [
         "verdict: regression; new tonight: 0; still open: 4; cleared: 0",
+        "! 3 of 5 jobs are slower together (median +5.24 %): check the cluster first",
         "! open since 2026-03-21: 32 layers of 4224: 2.00 % steps with a NaN; no …",
         "! open since 2026-03-21: 32 layers of 4352: +22.03 % step time, steady; …",
         "! open since 2026-03-21: 32 layers of 4096: +5.02 % step time, steady",

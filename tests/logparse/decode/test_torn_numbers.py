@@ -38,9 +38,21 @@ def test_a_cut_number_is_no_value(case):
             assert {name: value for name, value in values.items() if value != pytest.approx(sample.row[name])} == {}
 
 
-def test_of_a_bar_without_its_newline_the_last_piece_alone_is_torn(tmp_path):
+CLOSED = [log for log in sorted(ROOT.glob("fixtures/*/*/run.log")) if log.read_bytes().rstrip()[-1:] in b"])}|"]
+
+
+@pytest.mark.parametrize("log", [log for log in CLOSED if log.stat().st_size < 4000], ids=lambda log: log.parent.name)
+def test_a_closed_last_line_needs_no_newline(log, tmp_path):
+    """As of a paste: what closes the line shows that no digit is lost."""
+    (tmp_path / "run.log").write_bytes(log.read_bytes().rstrip())
+    whole, pasted = read_run([str(log)]), read_run([str(tmp_path / "run.log")])
+    assert pasted.steps.drop("source").equals(whole.steps.drop("source"))
+    assert pasted.coverage.torn_lines == whole.coverage.torn_lines
+
+
+def test_of_a_cut_bar_the_last_piece_alone_is_torn(tmp_path):
     log = ROOT / "fixtures/torchtune-bar/two-epochs/run.log"
-    (tmp_path / "run.log").write_bytes(log.read_bytes().rstrip(b"\n"))
-    whole, cut = read_run([str(log)]), read_run([str(tmp_path / "run.log")])
-    assert cut.steps.drop("source").equals(whole.steps.drop("source"))
-    assert cut.coverage.torn_lines == 1
+    whole = read_run([str(log)])
+    (tmp_path / "run.log").write_bytes(log.read_bytes().rpartition(b"<00:00,")[0])
+    cut = read_run([str(tmp_path / "run.log")])
+    assert cut.steps["step"].to_list() == whole.steps["step"].to_list()
