@@ -62,6 +62,20 @@ def test_the_parts_of_a_step_are_shown_by_their_share_of_its_time(tmp_path):
     assert inside(run) == ["update 41 %", "generation 36 %", "reference 13 %", "other 9 %"]
 
 
+def test_the_bar_of_openrlhf_has_the_timers_of_the_lines_of_its_steps(tmp_path):
+    timers = "'timing/generation': 20.0, 'timing/make_experience': 8.0, 'timing/ppo_train': 10.0, 'kl': 0.1"
+    lines = []
+    for step in range(1, 13):
+        clock = f"{40 * step // 60:02d}:{40 * step % 60:02d}"
+        lines.append(f"(PPOTrainer pid=12) ppo_trainer.py:547] Global step {step}: {{'policy_loss': 0.01, {timers}}}")
+        lines.append(f"Episode [1/1]: {100 * step // 12:3d}%|#         | {step}/12 [{clock}<01:00, 40.00s/it, kl=0.1]")
+    path = tmp_path / "run.log"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = analyze_logs([str(path)], RunOptions())
+    assert run.step_time_ms == 40_000
+    assert inside(run) == ["generation 50 %", "update 25 %", "log-probabilities 20 %", "other 5 %"]
+
+
 def test_parts_that_overlap_are_not_shown(tmp_path):
     assert inside(verl(tmp_path, "timing_s", " - timing_s/step:90.0")) is None
 
