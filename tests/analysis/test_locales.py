@@ -133,8 +133,14 @@ def test_the_names_of_one_cluster(tmp_path):
     check_commands(Place(tmp_path, *CASES[0]), COMMANDS[:4])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+# Half a minute each: one with every landing, all of them with `make explore`.
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.sweep if n else pytest.mark.slow, id=case[0])
+        for n, case in enumerate(CASES)
+    ],
+)
 def test_commands_take_and_write_the_names(tmp_path, case):
     place = Place(tmp_path, *case)
     check_commands(place, COMMANDS)
