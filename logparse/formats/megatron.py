@@ -389,8 +389,8 @@ FORMAT = LogFormat(
         event("process starts", "is initialized", r"\[after (?:megatron|ascendspeed) is initialized\.?\]"),
         # The parts of the start-up, each after it is done: of Megatron's timers the most over the ranks.
         event("initialized", "time to initialize", r"time to initialize megatron \(seconds\): (?P<seconds>[\d.]+)"),
-        _set_up("model set up", "model-and-optimizer-setup"),
-        _set_up("data set up", "train/valid/test-data-iterators-setup"),
+        _set_up("model setup", "model-and-optimizer-setup"),
+        _set_up("data setup", "train/valid/test-data-iterators-setup"),
         event("training starts", "before the start of training step", r"\[before the start of training step\]"),
         event("training ends", "after training is done", r"\[after training is done\]"),
         event("process exits", "[exiting program", r"\[exiting program(?:[^\]]* at iteration (?P<step>\d+))?"),

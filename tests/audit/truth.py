@@ -174,6 +174,11 @@ class Truth:
         """The processes whose log is there."""
         return [process for process in self.history.processes if process.printed]
 
+    @property
+    def start_up(self) -> float:
+        """Seconds before the first steps: lines of start-up have stamps, even if step lines have none."""
+        return sum(p.start_up for p in self.history.processes if p.printed and not p.events_only)
+
     @cached_property
     def wall(self) -> float | None:
         """Seconds by the clock, from the first stamp to the last; None where step lines carry none."""
@@ -218,7 +223,7 @@ class Truth:
     @property
     def total(self) -> float:
         """Seconds that the account splits: the clock, or the time of the lines."""
-        return sum(line.seconds for line in self.lines) if self.wall is None else self.wall
+        return self.start_up + sum(line.seconds for line in self.lines) if self.wall is None else self.wall
 
     @property
     def useful_seconds(self) -> float:
@@ -283,13 +288,13 @@ class Truth:
             )
         parts["skipped"] += sum(line.not_made for line in self.lines)
         parts["replayed"] += sum(again(line) for line in self.lines)
+        parts["start_up"] = self.start_up
         if self.wall is not None:
             self._add_outside(parts)
         return {part: seconds for part, seconds in parts.items() if abs(seconds) > 1e-6}
 
     def _add_outside(self, parts: dict[str, float]) -> None:
         """What lies between the lines."""
-        parts["start_up"] = sum(p.start_up for p in self.history.processes if p.printed and not p.events_only)
         parts["restarts"] = 0.0
         for before, behind in pairwise(self.lines):
             if before.process != behind.process:

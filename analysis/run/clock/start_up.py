@@ -11,7 +11,7 @@ from analysis.run.clock.pause_times import BEGINNINGS
 from analysis.run.rows.exclusion_reasons import ROW_MS
 
 # Each is printed once for a start; by several ranks, the slowest counts.
-PARTS = ("initialized", "model set up", "data set up")
+PARTS = ("initialized", "model setup", "data setup")
 _START = ("source", "segment")
 
 

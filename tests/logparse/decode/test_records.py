@@ -37,8 +37,8 @@ def test_milliseconds_of_a_year_of_no_training_are_no_time(text):
 EVENTS = {
     "[after megatron is initialized] datetime: 2026-03-01 08:00:00 ": ("process starts", None),
     "time to initialize megatron (seconds): 44.810": ("initialized", None),
-    "    model-and-optimizer-setup ......................: (4000.00, 4266.83)": ("model set up", None),
-    "time (ms) | model-and-optimizer-set-up: 1 | train/valid/test-data-iterators-setup: 486.35": ("data set up", None),
+    "    model-and-optimizer-setup ......................: (4000.00, 4266.83)": ("model setup", None),
+    "time (ms) | model-and-optimizer-set-up: 1 | train/valid/test-data-iterators-setup: 486.35": ("data setup", None),
     "[before the start of training step] datetime: 2026-03-01 08:00:00 ": ("training starts", None),
     "  successfully loaded checkpoint from ckpt [ t 0, p 0 ] at iteration 50": ("checkpoint loaded", 50),
     "saving checkpoint at iteration      50 to ckpt in torch_dist format": ("save starts", 50),
