@@ -5,6 +5,7 @@ One of the two places of this package that name ``analysis``; the other is ``log
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -16,11 +17,14 @@ from logparse.shadowed import check_analysis_package
 
 # The level of ``sys.flags.optimize`` from which on there are none.
 DROPS_DOCSTRINGS = 2
+# The option of Python that says in which encoding to print, where that is not the one of names.
+OUTPUT = "logparse-output"
 
 
 def main() -> None:
     """Run the command line. Exits with 2 where another ``analysis`` shadows ours."""
     _keep_docstrings()
+    _keep_names()
     # As numpy is imported it begins a thread for every core, to multiply matrices larger than any command has.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _drop_impossible_sizes()
@@ -46,6 +50,25 @@ def _keep_docstrings() -> None:
     if words != sys.orig_argv[1:] or os.environ.get("PYTHONOPTIMIZE", "1") != "1":
         os.environ["PYTHONOPTIMIZE"] = "1"
         os.execv(sys.executable, [sys.executable, *words])
+
+
+def _keep_names() -> None:
+    """Start again with names in UTF-8, as most file systems have them, where the locale has others.
+
+    Not where a word of the command is in the encoding of the locale: then the names are too. What is printed always is.
+    """
+    if sys.getfilesystemencoding() != "utf-8" and OUTPUT not in sys._xoptions and all(map(_is_utf8, sys.argv[1:])):
+        encoding = sys.stdout.encoding if sys.stdout else "utf-8"
+        options = ["-X", "utf8", "-X", f"{OUTPUT}={encoding}"]
+        os.execv(sys.executable, [sys.executable, *options, *sys.orig_argv[1:]])
+
+
+def _is_utf8(word: str) -> bool:
+    try:
+        os.fsencode(word).decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _drop_impossible_sizes() -> None:
@@ -104,10 +127,26 @@ class Diagnostics:
 
 
 def _print_what_can_be_shown() -> None:
-    """Put a question mark for a character that is not in the terminal's encoding, where that is not UTF-8."""
+    """Put a question mark for a character that is not in the terminal's encoding, where that is not UTF-8.
+
+    The bytes of a name that is not UTF-8 are printed as they are.
+    """
+    codecs.register_error(OUTPUT, _bytes_or_mark)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
-            stream.reconfigure(errors="replace")
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = str(sys._xoptions.get(OUTPUT, stream.encoding))
+            if not encoding.lower().startswith("utf"):
+                stream.reconfigure(encoding=encoding, errors=OUTPUT)
+
+
+def _bytes_or_mark(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    try:
+        return text.encode("ascii", "surrogateescape"), error.end
+    except UnicodeEncodeError:
+        return "?" * len(text), error.end
 
 
 if __name__ == "__main__":

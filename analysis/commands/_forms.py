@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,6 +49,10 @@ class Form:
             print_parts(make_console(no_color=self.no_color), parts())
 
 
-def print_json(document: Any) -> None:
-    """Print ``document`` as JSON, with the texts as they are."""
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+def print_json(document: Any, default: Callable[[Any], str] | None = None) -> None:
+    """Print ``document`` as JSON, with its texts as they are; in ASCII where standard output is not UTF-8.
+
+    ``default`` makes text of what JSON has no form for.
+    """
+    is_utf8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(document, indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=default))

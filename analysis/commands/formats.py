@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +10,7 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._forms import print_json
 from analysis.commands._input_files import check_output_file, input_files
 from analysis.files.outputs import write_whole
 from analysis.present.console import make_console
@@ -30,7 +30,7 @@ from logparse.draft.draft import Draft, draft_format
 from logparse.errors import LogparseError, UsageError
 from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._user import make_format
-from logparse.inputs.discovery import find_sources
+from logparse.inputs.discovery import find_sources, printable
 from logparse.language import some, tr
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_completion.formats)]
@@ -66,7 +66,7 @@ def show(
     chosen = known_formats() if name is None else (find_format(name),)
     of = packaged()
     if as_json:
-        typer.echo(json.dumps(formats_document(chosen, of.packages), indent=1, ensure_ascii=False))
+        print_json(formats_document(chosen, of.packages))
         return
     console = make_console()
     print_parts(console, format_parts(chosen[0], of.packages) if name else formats_parts(chosen, of.packages))
@@ -81,7 +81,7 @@ def try_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: opt
     chosen, sources = find_format(fmt), find_sources(logs)
     check = check_format(chosen, sources)
     if as_json:
-        typer.echo(json.dumps(check_document(chosen, check, logs), indent=1, ensure_ascii=False, default=str))
+        print_json(check_document(chosen, check, logs), default=str)
     else:
         print_parts(make_console(), list(check_parts(chosen, check, some([s.name for s in sources], 2))))
     if not check.complete:
@@ -106,7 +106,7 @@ def suggest(
         raise UsageError(tr("{path} exists", path=out), remedy=tr("give another name, or overwrite with --force"))
     draft, check = draft_format(find_sources(logs))
     rate = rate_text(_run_of(draft, logs))
-    text = draft_toml(draft, some(logs, 2), check.read, sum(check.unread.values()), rate)
+    text = draft_toml(draft, some([*map(printable, logs)], 2), check.read, sum(check.unread.values()), rate)
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._forms import print_json
 from analysis.commands._values import holds
 from analysis.hardware.devices import Device, all_devices, find_device
 from analysis.present.console import make_console
@@ -42,7 +42,7 @@ def hardware(
     """
     devices = _chosen(words or ())
     if as_json:
-        typer.echo(json.dumps(hardware_document(devices), indent=2, ensure_ascii=False))
+        print_json(hardware_document(devices))
     else:
         print_parts(
             make_console(), device_parts(devices[0]) if words and len(devices) == 1 else hardware_parts(devices)

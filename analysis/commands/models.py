@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from analysis.commands import _completion
 from analysis.commands import _options as options
+from analysis.commands._forms import print_json
 from analysis.commands._values import holds
 from analysis.model.catalogue import Model, all_models, catalogued, find_model
 from analysis.present.console import make_console
@@ -31,7 +31,7 @@ def models(
     """
     chosen = _chosen(words or ())
     if as_json:
-        typer.echo(json.dumps(models_document(chosen), indent=1))
+        print_json(models_document(chosen))
     else:
         print_parts(make_console(), model_parts(chosen[0]) if words and len(chosen) == 1 else models_parts(chosen))
 

@@ -89,15 +89,15 @@ def has_locale(name: str) -> bool:
 class Place:
     """A folder in which commands run in one locale."""
 
-    def __init__(self, folder: Path, name: str, encoding: str, word: str) -> None:
+    def __init__(self, folder: Path, name: str, encoding: str, word: str, names: str | None = None) -> None:
         if not has_locale(name):
             pytest.skip(f"this machine has no locale {name}")
-        self.folder, self.encoding, self.word = folder, encoding, word
+        self.folder, self.encoding, self.word, self.names = folder, encoding, word, names or encoding
         self.env = {**os.environ, "LC_ALL": name, "LANGUAGE": "en", "LOGPARSE_DEBUG": "1"}
-        make_inputs(folder, os.fsdecode(word.encode(encoding)))
+        make_inputs(folder, os.fsdecode(word.encode(self.names)))
 
     def run(self, command: str) -> tuple[int, str, str]:
-        words = [word.replace("WORD", self.word).encode(self.encoding) for word in command.split()]
+        words = [word.replace("WORD", self.word).encode(self.names) for word in command.split()]
         with cores.on_all():
             done = subprocess.run(
                 [PROGRAM, *words], cwd=self.folder, env=self.env, capture_output=True, check=False, timeout=100
@@ -105,9 +105,7 @@ class Place:
         return done.returncode, done.stdout.decode(self.encoding), done.stderr.decode(self.encoding)
 
     def file(self, name: str) -> Path:
-        return Path(
-            os.fsdecode(os.fsencode(self.folder) + b"/" + name.replace("WORD", self.word).encode(self.encoding))
-        )
+        return Path(os.fsdecode(os.fsencode(self.folder) + b"/" + name.replace("WORD", self.word).encode(self.names)))
 
 
 def check_links(place: Place) -> None:
@@ -156,15 +154,26 @@ def test_a_name_of_another_encoding_is_read_and_recorded(tmp_path, case, word):
     place = Place(tmp_path, *case)
     (tmp_path / os.fsdecode(word + b".log")).write_text(megatron_log(40))
 
-    def run(command: str) -> str:
+    def run(command: str) -> bytes:
         words = [part.encode().replace(b"WORD", word) for part in command.split()]
         done = subprocess.run([PROGRAM, *words], cwd=tmp_path, env=place.env, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
-        return done.stdout.decode("utf-8", "replace") + done.stderr.decode("utf-8", "replace")
+        return done.stdout or done.stderr
 
     run("analyze --each WORD.log -o out --chart-format json")
+    run("formats suggest WORD.log -o draft.toml")
+    # JSON is UTF-8 in every locale.
+    assert json.loads(run("analyze WORD.log --json").decode())["runs"]
     run("record WORD.log --release 1 --history WORD-h")
-    assert not re.search("damaged|损坏|可删除", run("trend --history WORD-h --lang en"))
+    assert not re.search(b"damaged|can be deleted", run("trend --history WORD-h --lang en"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES[:2], ids=lambda case: case[0])
+def test_names_in_utf8_are_those_of_the_disk_in_each_locale(tmp_path, case):
+    place = Place(tmp_path, *case, names="utf-8")
+    check_commands(place, COMMANDS)
+    check_links(place)
 
 
 def test_the_text_of_a_name_is_that_of_its_bytes():
