@@ -20,8 +20,14 @@ def plain(value):
     return json.loads(json.dumps(value))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+# A second each: some with every landing, all of them with `make explore`.
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(folder, marks=pytest.mark.sweep if n % 15 else pytest.mark.slow, id=name_of(folder))
+        for n, folder in enumerate(FOLDERS)
+    ],
+)
 def test_a_call_gives_what_the_command_gives_of_every_fixture(folder):
     logs = sorted(path.name for path in folder.glob("*.log"))
     with contextlib.chdir(folder):
