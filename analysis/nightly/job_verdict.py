@@ -57,8 +57,7 @@ class JobVerdict:
     before, or that of an idle job, if it ended while a regression was open. All of the ``failed_before`` runs
     before the newest failed, in a row. ``failed_tonight`` says that the first of the last ``failed_nights`` runs is
     of tonight. ``testbeds`` are the verdicts by the block of runs, such as a node, that are compared with each
-    other, None for all runs together. ``tolerances`` are what is
-    required of its losses.
+    other, None for all runs together. ``tolerances`` are what is required of its losses.
     """
 
     name: str

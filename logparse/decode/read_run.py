@@ -183,7 +183,11 @@ def read_run(
 
 
 def _without_secrets(log: ParsedLog) -> ParsedLog:
-    """``log`` with the secrets in its texts masked. Hits are masked as they are read, and settings by their names."""
+    """``log`` with the secrets in its texts masked.
+
+    Settings are masked by their names before. Lines of failures are masked as they are read; only the names of their
+    files may still show a secret.
+    """
     masked = map_texts(replace(log, hits=()), cache(mask_text), (LogFormat,))
     return replace(masked, hits=map_texts(log.hits, mask_text) if masked.sources != log.sources else log.hits)
 

@@ -17,10 +17,9 @@ from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.compare import compose_comparison, is_untested
 from analysis.present.views.compare_json import document as comparison_document
 from analysis.present.views.gate import judged
-from analysis.present.views.requirements import judgement_sentences
+from analysis.present.views.requirements import judgement_sentences, missed
 from analysis.present.views.side_news import causes_text, finding_text, is_wrong
 from analysis.present.words import word
-from analysis.run.checks.target_verdicts import Judgement
 from logparse.language import some, speaking, tr
 from logparse.light_dataclass import dataclass, replace
 from logparse.schema import SCHEMA_VERSION
@@ -53,7 +52,11 @@ def compose_jobs_of_sides(compared: ComparedJobs, details: bool = True) -> list[
     name = word("verdicts", verdict) if verdict else None
     head: list[Part] = [
         Heading(tr("verdict: {verdict}", verdict=name) if name else tr("no verdict"), "title"),
-        *(sentence for one in compared.comparisons for sentence in judgement_sentences(_missed(one), one.job)),
+        *(
+            sentence
+            for one in compared.comparisons
+            for sentence in judgement_sentences(missed(one.tolerances), one.job)
+        ),
         Sentence(_counted(compared)),
         *_lone(compared),
         *_few_runs(compared),
@@ -83,12 +86,7 @@ def _table(comparisons: Sequence[Comparison]) -> Iterator[Table]:
 
 def _is_good(one: Comparison) -> bool:
     """Whether a job needs no more than its row."""
-    return one.verdict in GOOD[:1] and not _missed(one)
-
-
-def _missed(one: Comparison) -> list[Judgement]:
-    """What is required of the losses of a job and not met."""
-    return [judgement for judgement in one.tolerances if judgement.outcome != "pass"]
+    return one.verdict in GOOD[:1] and not missed(one.tolerances)
 
 
 def _counted(compared: ComparedJobs) -> str:

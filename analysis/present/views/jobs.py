@@ -40,10 +40,9 @@ from analysis.present.views.job_news import (
 )
 from analysis.present.views.regressions import field_documents
 from analysis.present.views.remarks import remark_sentences, remarks
-from analysis.present.views.requirements import judgement_cases, judgement_documents, judgement_sentences
+from analysis.present.views.requirements import judgement_cases, judgement_documents, judgement_sentences, missed
 from analysis.present.views.short_names import shorten_names
 from analysis.present.words import word
-from analysis.run.checks.target_verdicts import Judgement
 from analysis.stats.prediction import FEWEST, RECENT
 from logparse.language import speaking, tr
 from logparse.light_dataclass import replace
@@ -67,7 +66,7 @@ def compose_jobs(
     short, shared = shorten_names(jobs)
     head: list[Part] = [
         Heading(tr("; ").join([title(jobs), news_line(jobs)]), "title"),
-        *(sentence for job in jobs for sentence in judgement_sentences(_missed(job), job.name)),
+        *(sentence for job in jobs for sentence in judgement_sentences(missed(job.tolerances), job.name)),
         *first_lines(short, template, history),
         Sentence(_counted(jobs, shared)),
     ]
@@ -109,17 +108,16 @@ def news_line(jobs: Sequence[JobVerdict]) -> str:
     counts = Counter(part.news for job in jobs for part in job.by_step())
     counts["cleared"] = sum(bool(job.cleared) or job.runs_again for job in jobs)
     has_other_news = any(True for job in jobs for _ in other_news(job, first=False))
-    if not has_other_news and not any(counts[news] for news in NEWS) and not any(map(_missed, jobs)):
+    if (
+        not has_other_news
+        and not any(counts[news] for news in NEWS)
+        and not any(missed(job.tolerances) for job in jobs)
+    ):
         if unknown := sum(job.verdict == "insufficient data" for job in jobs):
             return tr("nothing new, nothing open; jobs with too few runs for a verdict: {n}", n=unknown)
         return tr("nothing new, nothing open: nothing to do tonight")
     numbers = {"new": counts["new"], "open": counts["still_open"], "cleared": counts["cleared"]}
     return tr("new tonight: {new}; still open: {open}; cleared: {cleared}", **numbers)
-
-
-def _missed(job: JobVerdict) -> list[Judgement]:
-    """What is required of the losses of a job and not met."""
-    return [judgement for judgement in job.tolerances if judgement.outcome != "pass"]
 
 
 def _counted(jobs: Sequence[JobVerdict], shared: str) -> str:

@@ -32,6 +32,11 @@ def required_sentences(run: Run, name: str = "") -> list[Sentence]:
     return judgement_sentences(judge(run), name)
 
 
+def missed(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Those of ``judgements`` that are not met, or unknown."""
+    return [judgement for judgement in judgements if judgement.outcome != "pass"]
+
+
 def judgement_sentences(judgements: Iterable[Judgement], name: str = "") -> list[Sentence]:
     """One for each of ``judgements``, with the ``name`` of what is judged."""
     return [Sentence(_named(name, one), "info" if one.outcome == "pass" else "warning") for one in judgements]
