@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import date, timedelta
+from functools import cache, partial
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -279,7 +280,8 @@ def watch_metric(
     if repeated and repeated != calm:
         how["confirm"] = max(how["confirm"], nights_at_one_step(runs))
         at_one_step = watch_from_first(repeated, **how, chance=REST_CHANCE)
-        nights = _merged(nights, [_counting_steps(night, runs) for night in at_one_step])
+        by_chance = cache(partial(one_step_by_chance, runs))
+        nights = _merged(nights, [_counting_steps(night, by_chance) for night in at_one_step])
     return _counted_once(nights, metric)
 
 
@@ -298,9 +300,9 @@ def _merged(nights: Sequence[Night], calm: Sequence[Night]) -> list[Night]:
     return merged
 
 
-def _counting_steps(night: Night, runs: pl.DataFrame) -> Night:
+def _counting_steps(night: Night, by_chance: Callable[[int], float]) -> Night:
     """``night`` with a p that counts the steps and the runs in which a stall at one step was looked for."""
-    return night if night.p is None else replace(night, p=max(night.p, one_step_by_chance(runs, max(night.nights, 1))))
+    return night if night.p is None else replace(night, p=max(night.p, by_chance(max(night.nights, 1))))
 
 
 def _decided(night: Night, calm: Night) -> Night:

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
 from statistics import median, median_low
 from typing import Literal
@@ -79,9 +80,7 @@ class Expectation:
 
     def reach(self, p: float, nights: int = 1) -> float:
         """The distance from the level that the mean of so many nights exceeds to one side with the chance ``p``."""
-        from scipy.special import stdtrit
-
-        return float(stdtrit(self.runs - 1, 1 - p)) * self._error(nights)
+        return _quantile(self.runs - 1, 1 - p) * self._error(nights)
 
     def p(self, distance: float, nights: int = 1) -> float:
         """The chance of their mean to be so far above the level."""
@@ -98,6 +97,14 @@ class Expectation:
         by, own = self.correlation, self.own
         of_mean = 1 + 2 * sum((1 - lag / nights) * by**lag for lag in range(1, nights)) if by else 1.0
         return max(self.spread, LEAST) * math.sqrt(of_mean / nights + (1 + by) / (1 - by) / own)
+
+
+@cache
+def _quantile(freedom: int, p: float) -> float:
+    """That of Student's t: nights ask for the same ones again and again."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, p))
 
 
 def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
@@ -365,18 +372,18 @@ class _Watcher:
         level = self.levels[block][self.origins.get(block, 0) :]
         if self.fixed or len(level) < self.kept + RECENT:
             return night
-        oldest = expect(level[: self.kept])
         by = median(level[-RECENT:]) - median(level[: self.kept])
         least = math.log1p(max(self.least, LEAST_DRIFT)) / (STILL if self.drifting else 1.0)
-        # Each newest part of the level was tried.
-        searched = max(1.0, (len(level) - self.kept) / RECENT)
-        if by * self.worse < least or not (
-            self.drifting or searched * oldest.p(abs(by) / OF_MEDIAN, RECENT) <= CONFIRMED
-        ):
+        if by * self.worse < least or not (self.drifting or self._is_drift(by, level)):
             self.drifting = 0
             return night
         self.drifting += 1
         return replace(night, state="drifted", drift=math.expm1(by), confirmed_for=self.drifting)
+
+    def _is_drift(self, by: float, level: Sequence[float]) -> bool:
+        """Whether chance does not explain a change ``by`` so much; each newest part of the level was tried."""
+        searched = max(1.0, (len(level) - self.kept) / RECENT)
+        return searched * expect(level[: self.kept]).p(abs(by) / OF_MEDIAN, RECENT) <= CONFIRMED
 
     def _night(self, expectation: Expectation, state: State, distances: Sequence[float]) -> Night:
         mean, reach = _mean(distances), expectation.reach(OFF)
