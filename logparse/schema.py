@@ -35,8 +35,8 @@ class Column:
 FLOAT, INT, BOOL, TEXT, TIME = pl.Float64(), pl.Int64(), pl.Boolean(), pl.String(), pl.Datetime("us")
 
 # The year of stamps that print none, a leap year before FIRST_YEAR: only their distances count. Before it lies the year
-# of those that a log prints before a new year.
-NO_YEAR, FIRST_YEAR = 1904, 1970
+# of those that a log prints before a new year. Stamps without a day are of the first days of NO_DAY.
+NO_YEAR, NO_DAY, FIRST_YEAR = 1904, 1908, 1970
 
 
 def is_dated(time: datetime) -> bool:

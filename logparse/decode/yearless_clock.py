@@ -1,8 +1,8 @@
 """The clock of a log whose stamps name no year: 12/31 comes before 01/01, and no other clock is mixed with it.
 
-Comes in: frames with stamps of NO_YEAR. Goes out: the same with those before a new year put in the year before, and
-those without a day put in days that follow each other; or without these stamps where the step lines print a year, since
-they are of another logger.
+Comes in: frames with stamps of NO_YEAR or NO_DAY. Goes out: the same with those before a new year put in the year
+before, and those without a day put in days that follow each other; or without these stamps where the step lines print a
+year, since they are of another logger.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from logparse.light_dataclass import dataclass
-from logparse.schema import FIRST_YEAR, is_dated
+from logparse.schema import FIRST_YEAR, NO_DAY, is_dated
 
 # A clock without a day that goes back by more passed midnight.
 HALF_A_DAY = timedelta(hours=12)
@@ -55,12 +55,14 @@ def clock_of_steps(steps: pl.DataFrame, others: Sequence[pl.Series]) -> RunClock
     latest: Any = steps["timestamp"].max()
     if latest is None or is_dated(latest):
         return RunClock(dated=True, new_year=None)
+    if latest.year >= NO_DAY:
+        return RunClock(dated=False, new_year=None, midnights=_midnights(steps))
     every = pl.concat([steps["timestamp"], *others]).drop_nulls().unique().sort()
-    mine = every.filter(every.dt.year() < FIRST_YEAR)
+    mine = every.filter(every.dt.year() < NO_DAY)
     pauses = mine.diff()
     longest = pauses.arg_max()
     if longest is None or pauses[longest] <= HALF_A_YEAR:
-        return RunClock(dated=False, new_year=None, midnights=_midnights(steps))
+        return RunClock(dated=False, new_year=None)
     return RunClock(dated=False, new_year=mine[longest - 1])
 
 

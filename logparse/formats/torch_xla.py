@@ -27,7 +27,7 @@ FORMAT = LogFormat(
             "| Training Device=xla:0/0 Epoch=1 Step=20 Loss=6.75000 Rate=117.25 GlobalRate=45.84 Time=06:13:36\n"
             "| Training Device=xla:0/6 Epoch=1 Step=20 Loss=6.79297 Rate=117.16 GlobalRate=45.81 Time=06:13:36",
             {
-                "timestamp": "1904-01-01T06:13:36",
+                "timestamp": "1908-01-01T06:13:36",
                 "step": 20,
                 "epoch": 1,
                 "step_in_epoch": 20,

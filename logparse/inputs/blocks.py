@@ -21,7 +21,7 @@ from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
 from logparse.inputs.unwrap import MOST_PASTED, PLAIN, Wrapping, bare, learn_wrapping, opened, unescaped
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace
-from logparse.schema import NO_YEAR
+from logparse.schema import NO_DAY, NO_YEAR
 
 BLOCK_BYTES, FIRST_BYTES = 12 * 2**20, 2**18
 LINE_COLUMNS = {
@@ -129,7 +129,9 @@ class TextBlock:
         texts = self.texts[begin:end]
         if self.clocks is None or self.wrapping.shows_stamps:
             return texts.to_list()
-        clocks = self.clocks[begin:end].dt.strftime("%Y-%m-%d %H:%M:%S%.3f ").str.replace(f"^{NO_YEAR}", "2000")
+        clocks = (
+            self.clocks[begin:end].dt.strftime("%Y-%m-%d %H:%M:%S%.3f ").str.replace(f"^(?:{NO_YEAR}|{NO_DAY})", "2000")
+        )
         return (clocks.fill_null("") + texts).to_list()
 
     @cached_property

@@ -12,7 +12,7 @@ import polars as pl
 import regex
 
 from logparse.light_dataclass import dataclass
-from logparse.schema import NO_YEAR
+from logparse.schema import NO_DAY, NO_YEAR
 
 _CLOCK, _PART = r"\d{1,2}:\d\d:\d\d", r"(?:[.,]\d+)?"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?"
@@ -64,12 +64,12 @@ class Stamp:
 def moment(stamp: pl.Expr, layout: str) -> pl.Expr:
     """The time that a stamp is, as of no zone; null for a day or an hour that does not exist, or a year of no training.
 
-    A stamp without a year is of NO_YEAR, and one without a day of its first day.
+    A stamp without a year is of NO_YEAR, and one without a day of the first day of NO_DAY.
     """
     if "%Y" in layout or "%y" in layout:
         time = _parsed(stamp, layout)
         return pl.when(time.dt.year().is_between(FIRST, LAST)).then(time)
-    date, of_date = (f"{NO_YEAR} ", "%Y ") if "%d" in layout else (f"{NO_YEAR}-01-01 ", "%Y-%m-%d ")
+    date, of_date = (f"{NO_YEAR} ", "%Y ") if "%d" in layout else (f"{NO_DAY}-01-01 ", "%Y-%m-%d ")
     return _parsed(pl.concat_str(pl.lit(date), stamp), of_date + layout)
 
 

@@ -64,7 +64,9 @@ def _no_goodput(run: Run) -> str:
     """Why a run with steps has none."""
     if run.steps.is_empty():
         return ""
-    untimed = run.analysis.rate("all_steps")["step_time_ms"] is None and not run.analysis.streams
+    # Updates that are all NaN have a goodput of 0, and no rate.
+    timed = run.analysis.rate("all_steps")["step_time_ms"] is not None or run.analysis.goodput is not None
+    untimed = not timed and not run.analysis.streams
     one_mean = any(note.code == "time_by_rate_of_run" for note in run.notes)
     if one_mean and (run.title.seconds or 0.0) >= SHORTEST_SECONDS:
         return tr("no goodput: the log has only the average step time")

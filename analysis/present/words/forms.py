@@ -12,7 +12,7 @@ from analysis.metrics import IMPOSSIBLE
 from analysis.present.numbers import percent, step_time
 from logparse.findings import Note
 from logparse.language import current_language, msg, some, tr
-from logparse.schema import is_dated
+from logparse.schema import NO_DAY, is_dated
 
 # A shorter time is none to a reader.
 LEAST_SECONDS = 0.001
@@ -59,13 +59,19 @@ def span(seconds: float) -> str:
 
 
 def minute(time: datetime) -> str:
-    """A time to the minute; without a year where the log prints none."""
-    return f"{time:%Y-%m-%d %H:%M}" if is_dated(time) else f"{time:%m-%d %H:%M}"
+    """A time to the minute; without a year or a day where the log prints none."""
+    return time.strftime(f"{_day_layout(time)}%H:%M")
 
 
 def second(time: datetime) -> str:
-    """A time to the second; without a year where the log prints none."""
-    return f"{time:%Y-%m-%d %H:%M:%S}" if is_dated(time) else f"{time:%m-%d %H:%M:%S}"
+    """A time to the second; without a year or a day where the log prints none."""
+    return time.strftime(f"{_day_layout(time)}%H:%M:%S")
+
+
+def _day_layout(time: datetime) -> str:
+    if is_dated(time):
+        return "%Y-%m-%d "
+    return "" if time.year >= NO_DAY else "%m-%d "
 
 
 def devices(number: str) -> str:

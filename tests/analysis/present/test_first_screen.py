@@ -217,6 +217,14 @@ def test_a_mean_alone_has_no_goodput_and_says_so(tmp_path):
     assert "step time 10.0 s" in shown
 
 
+def test_updates_that_are_all_nan_have_a_goodput(tmp_path):
+    line = "2026/03/01 08:{:02}:00 - mmengine - INFO - Iter(train) [{}0/900]  time: 6.0  loss: 0.7  grad_norm: nan\n"
+    (tmp_path / "worker_0.log").write_text("".join(line.format(n, n) for n in range(1, 41)))
+    shown = screen(tmp_path)
+    assert "goodput 0.0 %" in shown
+    assert "no goodput" not in shown
+
+
 @pytest.mark.parametrize("sizes", [{"num_layers": 31}, {"num_layers": 31, "num_experts": 64, "hidden_size": 6144}])
 def test_every_flag_of_a_model_without_a_name_fits_on_the_screen(tmp_path, sizes):
     (tmp_path / "run.log").write_text("".join(f"{megatron_line(step)}\n" for step in range(1, 31)))

@@ -117,6 +117,8 @@ def test_a_clock_without_a_day_goes_on_after_midnight(tmp_path, stamp):
         for line in (megatron_line(n, ms=600_000.0), f"saving checkpoint at iteration {n:7} to c")
     )
     (tmp_path / "run.log").write_text(text)
+    screen = run_logparse("analyze", "run.log", "--no-color", cwd=tmp_path).stdout
+    assert "· 20:05, 1 d 16 h\n" in screen
     log = read_run([str(tmp_path / "run.log")])
     for frame in (log.steps, log.records["events"].filter(pl.col("kind") == "save starts")):
         assert frame["timestamp"].diff().drop_nulls().unique().to_list() == [timedelta(minutes=10)]
