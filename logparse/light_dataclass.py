@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, asdict, astuple, field, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["MISSING", "asdict", "astuple", "dataclass", "field", "fields", "replace"]
@@ -42,12 +43,23 @@ class _Shared:
         shown = (f"{one.name}={getattr(self, one.name)!r}" for one in fields(self) if one.repr)
         return f"{type(self).__qualname__}({', '.join(shown)})"
 
-    def __eq__(self, other: object) -> bool:
-        return _compared(self) == _compared(other) if type(self) is type(other) else NotImplemented
+    def __eq__(self: Any, other: object) -> bool:
+        names = _names(self.__class__)
+        if type(self) is not type(other):
+            return NotImplemented
+        # Formats are compared a hundred times for each log, and most differ in their first field.
+        return self is other or all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
-    def __hash__(self) -> int:
-        return hash(_compared(self))
+    def __hash__(self: Any) -> int:
+        return hash(tuple([getattr(self, name) for name in _names(self.__class__)]))
 
 
-def _compared(self: Any) -> tuple[Any, ...]:
-    return tuple([getattr(self, one.name) for one in fields(self) if one.compare])
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields by which two of a ``kind`` are compared."""
+    return tuple(one.name for one in fields(kind) if one.compare)
+
+
+def _same(one: object, other: object) -> bool:
+    """As tuples compare their items: NaN is itself."""
+    return one is other or bool(one == other)

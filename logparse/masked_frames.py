@@ -13,8 +13,8 @@ from logparse.masking import MASKED, finds, marks, mask, mask_setting, mask_text
 
 # Words that may be parts of a secret; shorter ones are parts of too many others.
 _PARTS = lazy_regex(r"\w{3,}+")
-# The names of settings in which the last word is one of these.
-_SHORT_NAMES = r"(?i:(?:^|[^a-z])(?:ak|sk|pw)$)"
+# The names of settings in which the last word is one of these; the value is on the line after.
+_SHORT_NAMES = r"(?:^|[^a-z])(?:ak|sk|pw)\n"
 
 
 @cache
@@ -63,4 +63,11 @@ def masked_settings(frames: Iterable[pl.DataFrame]) -> int:
 
 
 def _suspect() -> pl.Expr:
-    return pl.col("name").str.contains(f"{_trigger()}|{_SHORT_NAMES}") | pl.col("value").str.contains(_trigger())
+    """Whether something may be masked in a setting. To build a regex of all marks takes as long as to mask a log."""
+    both = pl.concat_str("name", pl.lit("\n"), "value")
+    lowered = both.str.to_lowercase()
+    return (
+        lowered.str.contains_any(list(marks()))
+        | lowered.str.contains(_SHORT_NAMES)
+        | both.str.contains(finds().pattern)
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 import polars as pl
@@ -373,13 +373,19 @@ def flag_of(quantity: str) -> str | None:
 UNITS = {c.name: c.unit for c in DECODED_COLUMNS}
 
 
+@cache
+def _no_rows(columns: tuple[tuple[str, pl.DataType], ...]) -> pl.DataFrame:
+    """An empty frame. To make one of all columns takes as long as several queries."""
+    return pl.DataFrame(schema=dict(columns))
+
+
 def conform(frame: pl.DataFrame, columns: Sequence[Column], strict: bool = True) -> pl.DataFrame:
     """Give ``frame`` exactly ``columns``: missing ones null, others dropped, types cast.
 
     A value that its type cannot hold raises PolarsError where ``strict``, and is null otherwise.
     """
     if frame.is_empty():
-        return pl.DataFrame(schema={c.name: c.dtype for c in columns})
+        return _no_rows(tuple([(c.name, c.dtype) for c in columns])).clone()
     there = frame.schema
     missing = [c.nulls for c in columns if c.name not in there]
     other = [pl.col(c.name).cast(c.dtype, strict=strict) for c in columns if there.get(c.name, c.dtype) != c.dtype]

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,13 @@ LONGEST = (
 
 # Each of these fixtures starts or builds something for seconds: the tests that ask for one are slow.
 SLOW = {"browser", "cluster", "wheel_file"}
+MAY_BE_SLOW = re.compile(rf"\bmark\.slow\b|\b(?:{'|'.join(SLOW)})\b")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test-slow` imports the files of slow tests alone: to import all takes ten seconds for each worker."""
+    only_slow = config.option.markexpr == "slow" and collection_path.name.startswith("test_")
+    return True if only_slow and not MAY_BE_SLOW.search(text_of(collection_path)) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,6 +55,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SLOW.intersection(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
+    ignored = [
+        item.nodeid for item in items if item.get_closest_marker("slow") and not MAY_BE_SLOW.search(text_of(item.path))
+    ]
+    assert not ignored, "`make test-slow` would not find these tests by the text of their files"
     items.sort(key=lambda item: (shared_runs(item.path) != "fixtures", item.path.name not in LONGEST))
 
 
@@ -55,9 +67,13 @@ SHARED = {"run_of_fixture": "fixtures", "from complaints": "complaints", "run_sh
 
 
 @cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def shared_runs(path: Path) -> str | None:
-    text = path.read_text(encoding="utf-8")
-    return next((runs for name, runs in SHARED.items() if name in text), None)
+    return next((runs for name, runs in SHARED.items() if name in text_of(path)), None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -125,7 +125,7 @@ def is_known(acceptances: Mapping[str, Sequence[Acceptance]], runs: pl.DataFrame
 def losses_at_the_end(runs: pl.DataFrame, history: HistoryOfJobs) -> dict[str, float | None]:
     """Losses at equal steps of the runs that did the last ones of the newest, such as none that ended earlier."""
     runs_with_steps = list(_readable(runs["run_id"].to_list(), history))
-    last = {run_id: set(steps.drop_nulls("loss")["step"]) for run_id, steps in runs_with_steps}
+    last = {run_id: set(steps["step"].filter(steps["loss"].is_not_null())) for run_id, steps in runs_with_steps}
     wanted = set(sorted(last.get(runs["run_id"][-1], set()))[-LAST:])
     return final_losses((run_id, steps) for run_id, steps in runs_with_steps if wanted and wanted <= last[run_id])
 

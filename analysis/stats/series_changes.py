@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from statistics import median
 from typing import TYPE_CHECKING
 
 from logparse.light_dataclass import dataclass
@@ -86,22 +87,21 @@ def clear(values: Sequence[float]) -> tuple[Floats, list[int]]:
     if len(series) < FEWEST_TO_CLEAR:
         return series, []
     far = OFF * max(_noise(series), LEAST)
+    # Of three numbers Python finds the median in a tenth of the time of numpy.
+    levels: list[float] = series.tolist()
     off: set[int] = set()
     for runs in (1, 2):
         # Two at the end agree that something began.
-        for at in range(len(series) - runs + (runs == 1)):
+        for at in range(len(levels) - runs + (runs == 1)):
             some = range(at, at + runs)
-            sides = [
-                side
-                for side in (series[max(0, at - NEIGHBOURS) : at][::-1], series[at + runs :][:NEIGHBOURS])
-                if len(side)
-            ]
-            medians = [float(np.median(side)) for side in sides]
-            away = np.subtract.outer(series[at : at + runs], [*medians, *(side[0] for side in sides)])
-            if off.isdisjoint(some) and ((away > far).all() or (away < -far).all()):
+            both = (levels[max(0, at - NEIGHBOURS) : at][::-1], levels[at + runs :][:NEIGHBOURS])
+            sides = [side for side in both if side]
+            medians = [median(side) for side in sides]
+            away = [levels[place] - near for place in some for near in (*medians, *(side[0] for side in sides))]
+            if off.isdisjoint(some) and (min(away) > far or max(away) < -far):
                 off.update(some)
-                series[at : at + runs] = np.mean(medians)
-    return series, sorted(off)
+                levels[at : at + runs] = [sum(medians) / len(medians)] * runs
+    return np.array(levels), sorted(off)
 
 
 def _noise(series: Floats, lag: int = 1) -> float:

@@ -31,6 +31,8 @@ from logparse.formats import all_formats
 from logparse.language import LANGUAGES
 from logparse.schema import SCHEMA_VERSION
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 TORN = " iteration        9/     500 | consumed samples:          288 | elapsed time per\n"
 STEPS_ONLY = "".join(megatron_line(step, ms=1000.0 + step) + "\n" for step in range(1, 5))
 FORMATS_LOOKED_FOR = "".join(f"    {f.name}: a line with {f.marker[0]!r}\n" for f in all_formats())
@@ -613,9 +615,11 @@ def test_a_record_without_its_release_shows_a_whole_command(tmp_path):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_error_is_wrapped_on_a_terminal_and_whole_for_a_program(language, tmp_path):
     (tmp_path / "run.log").write_text("".join(f"{{'loss': 1.{n}, 'epoch': 0.{n}}}\n" for n in range(1, 6)))
-    piped = run_logparse("analyze", "run.log", "--lang", language, cwd=tmp_path).stderr
+    # Without -q a busy machine would show the bar of a slow reading too.
+    arguments = ["analyze", "run.log", "-q", "--lang", language]
+    piped = run_logparse(*arguments, cwd=tmp_path).stderr
     main, other = pty.openpty()
-    command = [sys.executable, "-m", "logparse", "analyze", "run.log", "--lang", language]
+    command = [sys.executable, "-m", "logparse", *arguments]
     code = subprocess.run(command, cwd=tmp_path, stderr=other, stdout=subprocess.PIPE, check=False).returncode
     os.close(other)
     shown = os.read(main, 10_000).decode()

@@ -30,7 +30,19 @@ OTHER_DATA = regex.compile(
 )
 
 
+_decoded: dict[tuple[str, int], tuple[LogFormat, StepLines]] = {}
+
+
 def decode(sample: Sample, fmt: LogFormat) -> StepLines:
+    """What a format reads in a sample; several rules ask, and it is read once."""
+    # A format that is kept here shares its number with no other.
+    key = (sample.text, id(fmt))
+    if key not in _decoded:
+        _decoded[key] = (fmt, _decode(sample, fmt))
+    return _decoded[key][1]
+
+
+def _decode(sample: Sample, fmt: LogFormat) -> StepLines:
     texts = sample.text.split("\n")
     lines = pl.DataFrame({"source": "sample", "line_number": range(1, len(texts) + 1), "text": texts, "complete": True})
     return decode_steps(lines.cast({"line_number": pl.Int64}), fmt)

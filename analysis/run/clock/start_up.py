@@ -52,4 +52,5 @@ def start_up_beyond_clock(steps: pl.DataFrame, events: pl.DataFrame, clocked: bo
     else:
         until_last = (pl.col("last") - pl.col("process")).dt.total_microseconds().fill_null(0) / 1e6
         seconds = starts.select((until_last.clip(0) + pl.col("after")).sum())
-    return float(seconds.collect().item() or 0.0)
+    # A run has few starts: to look for a better plan takes longer than this one.
+    return float(seconds.collect(optimizations=pl.QueryOptFlags.none()).item() or 0.0)

@@ -13,6 +13,8 @@ from analysis.estimate.layout_search import Search
 from analysis.model.catalogue import find_model
 from analysis.model.parameters import count_parameters
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 THIRTEEN = (
     "estimate",
     "--model",

@@ -24,6 +24,8 @@ from analysis.spreadsheet import harmless, without_formulas
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.language import tr, visible
 
+pytestmark = pytest.mark.usefixtures("analysed_once")
+
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
 

@@ -1,6 +1,7 @@
 """Bundles replace files after a day: no run is lost, and no removed one comes back, whoever is killed or interferes."""
 
 import os
+import shutil
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,18 +40,29 @@ def records(tmp_path_factory):
     return [*(aged(one, 20 * (n % 2)) for n, one in enumerate(made[:4])), *made[4:]]
 
 
-@pytest.fixture(params=["folder", "bucket"])
-def history(request, records, tmp_path):
+@pytest.fixture(scope="module", params=["folder", "bucket"])
+def recorded(request, records, tmp_path_factory):
+    """A folder ``h`` with a history, and whether it was written as a bucket; tests change copies of it."""
     if request.param == "bucket":
         pytest.importorskip("obstore")
-        (tmp_path / "h").mkdir()
-    place = f"file://{tmp_path}/h" if request.param == "bucket" else str(tmp_path / "h")
-    made = History(open_storage(place))
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "h").mkdir()
+    made = History(open_storage(place_of(folder, request.param)))
     for one in records[:4]:
         made.add(one)
-    age_files(tmp_path / "h")
+    age_files(folder / "h")
     made.add(records[4])
-    return made
+    return folder / "h", request.param
+
+
+def place_of(folder, kind):
+    return f"file://{folder}/h" if kind == "bucket" else str(folder / "h")
+
+
+@pytest.fixture
+def history(recorded, tmp_path):
+    shutil.copytree(recorded[0], tmp_path / "h")
+    return History(open_storage(place_of(tmp_path, recorded[1])))
 
 
 def size(place):
@@ -219,18 +231,25 @@ class Watched(Folder):
         return super().get(key)
 
 
-@pytest.fixture
-def two_days(records, tmp_path):
+@pytest.fixture(scope="module")
+def bundled(records, tmp_path_factory):
     """A folder with bundles, and with files that are to be bundled; one of the bundled runs was removed."""
-    made = History(Folder(tmp_path / "h"))
+    folder = tmp_path_factory.mktemp("bundled")
+    made = History(Folder(folder / "h"))
     for one in records[:2]:
         made.add(one)
-    compact_for_two_days(made, tmp_path)
+    compact_for_two_days(made, folder)
     for one in records[2:4]:
         made.add(one)
     made.remove([records[1].run_id])
-    age_files(tmp_path / "h")
-    return made
+    age_files(folder / "h")
+    return folder / "h"
+
+
+@pytest.fixture
+def two_days(bundled, tmp_path):
+    shutil.copytree(bundled, tmp_path / "h")
+    return History(Folder(tmp_path / "h"))
 
 
 def compact_for_two_days(history, tmp_path):

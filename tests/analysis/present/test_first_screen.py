@@ -5,7 +5,7 @@ import re
 
 import pytest
 from fixture_runs import run_of_fixture
-from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
+from helpers import ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse, sweep_after
 from rich.cells import cell_len
 
 from analysis.present.console import make_console
@@ -19,6 +19,8 @@ from analysis.report.first_screen import answer_of
 from analysis.run.checks.self_checks import broken_by
 from logparse import analyze
 from logparse.language import LANGUAGES, speaking, tr
+
+pytestmark = pytest.mark.usefixtures("analysed_once")
 
 # A fixture is a folder, all logs of it one run; those of releases and rounds are a run each.
 CASES = sorted(
@@ -334,12 +336,12 @@ def test_a_completed_training_whose_last_steps_have_no_line_says_how_far_lines_g
     assert "steps 1 to 200 of 205 printed, completed" in screen(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "by_itself", ["[after training is done] datetime", "[exiting program at iteration 1] datetime"]
-)
+DONE, EXITING = "[after training is done] datetime", "[exiting program at iteration 1] datetime"
+
+
+@pytest.mark.parametrize(("first", "by_itself"), sweep_after(2, [(1, DONE), (201, EXITING), (1, EXITING), (201, DONE)]))
 @pytest.mark.parametrize("interval", [1, 5, 10])
 @pytest.mark.parametrize("left", [0, 0.5, 1, 1.5, 40])
-@pytest.mark.parametrize("first", [1, 201])
 def test_a_trainer_that_ends_by_itself_before_its_plan_says_so_on_each_screen(
     tmp_path, interval, left, first, by_itself
 ):
