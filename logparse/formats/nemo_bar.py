@@ -13,6 +13,7 @@ FORMAT = LogFormat(
     name="nemo-bar",
     title="NeMo 1.x (progress bar)",
     framework="NeMo",
+    time_of="window",
     marker=("d_train_loss=",),
     head=(
         r"\bEpoch \d+: [^|\r]*\|[^|\r]*\| *\d+/\d+ \[(?P<runtime_seconds>[\d:]+)<"
