@@ -34,12 +34,16 @@ STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optim
 
 @dataclass(frozen=True)
 class Pauses:
-    """Steps after which a pause lies, sorted; and how long it was, where a block of its own prints its timer."""
+    """Steps after which a pause lies, sorted; and how long it was, where a block of its own prints its timer.
+
+    ``alone`` are the median seconds of one save, and of one evaluation, of those between lines without the other.
+    """
 
     saved: tuple[int, ...] = ()
     evaluated: tuple[int, ...] = ()
     save_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
     evaluation_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
+    alone: tuple[float | None, float | None] = field(default=(None, None), compare=False)
 
 
 NO_PAUSES = Pauses()
