@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.present.numbers import three
+from analysis.present.numbers import percent, three
 from analysis.present.parts import ScreenRow
 from analysis.present.views.printed_rates import PRINTED_RATES, TOKENS, printed_text
 from analysis.present.views.title import of_tokens
-from analysis.present.views.warnings import SHOWN, own_notes
 from analysis.present.words.forms import big
 from analysis.run.checks.self_checks import RATES, is_withheld
 from analysis.run.rates.printed_rates import (
@@ -26,7 +25,6 @@ from analysis.run.rows.exclusion_reasons import STALL
 from analysis.run.run import Run
 from logparse.language import msg, tr
 
-OF_LOG, OF_RUN = msg("the log prints {value}"), msg("the log prints {value} for the whole run, pauses included")
 # Stalls are many above this share of the rows.
 MANY_STALLS = 0.05
 
@@ -43,7 +41,7 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if rate[TOKENS] is None:
         of_log = [tr(PRINTED_RATES[TOKENS], n=printed_text(run, TOKENS)), _of_log(printed)] if printed else []
         return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled, *unlike])
-    of_log = [tr(OF_LOG, value=printed_text(run, TOKENS))] if printed else []
+    of_log = [tr("the log prints {value}", value=printed_text(run, TOKENS))] if printed else []
     if printed and _is_time_of(run, PREFIX + TOKENS):
         # The computed rate is the printed one again: no comparison.
         of_log = [tr("tokens/s/p printed by the log")]
@@ -52,14 +50,13 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
 
 
 def _unlike_ours(run: Run, rate: Mapping[str, Any]) -> list[str]:
-    """The rates that the log prints and that are not ours; none that a warning on the screen is of."""
-    warned = [note.fields.get("figure") for note in own_notes(run)[:SHOWN]]
-    unlike = unlike_ours(run.printed, run.analysis, rate)
-    return [
-        tr(OF_RUN if printed.covers == WHOLE else OF_LOG, value=tr(PRINTED_RATES[name], n=printed_text(run, name)))
-        for name, printed in unlike.items()
-        if PREFIX + name not in warned
-    ]
+    """The rates that the log prints and that are not ours, each with its share of ours."""
+    clauses, of_run = [], msg("over the whole run, pauses included: {share} of ours")
+    for name, (printed, ratio) in unlike_ours(run.printed, run.analysis, rate).items():
+        value = tr(PRINTED_RATES[name], n=printed_text(run, name))
+        share = msg("{share} of ours") if printed.covers != WHOLE else of_run
+        clauses += [tr("the log prints {value}", value=value), tr(share, share=percent(ratio))]
+    return clauses
 
 
 def _is_time_of(run: Run, column: str) -> bool:

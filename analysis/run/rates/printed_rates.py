@@ -189,20 +189,18 @@ def rates_of_all(analysis: Analysis, rate: Mapping[str, Any]) -> dict[str, float
 
 def unlike_ours(
     printed: Mapping[str, LoggedRate], analysis: Analysis, rate: Mapping[str, Any]
-) -> dict[str, LoggedRate]:
-    """The ``printed`` samples/s and tokens/s that are not those of the named ``rate``; of the whole run one alone.
+) -> dict[str, tuple[LoggedRate, float]]:
+    """The ``printed`` samples/s and tokens/s that are not those of the named ``rate``, and the ratio to ours.
 
-    Tokens/s of one device are no part: they are shown in any case.
+    Of the whole run one alone. Tokens/s of one device are no part: they are shown in any case.
     """
     each = f"{SAMPLES}_per_device"
     ours = {each: rate[each]} | rates_of_all(analysis, rate)
-    unlike = {
-        name: printed[name]
-        for name in (TOKENS_OF_ALL, each, SAMPLES)
-        if name in printed and ours.get(name) and abs(printed[name].median / ours[name] - 1) > SAME_RUN
-    }
-    of_run = [name for name, other in unlike.items() if other.covers == WHOLE]
-    return {name: other for name, other in unlike.items() if name not in of_run[1:]}
+    known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES) if name in printed and ours.get(name))
+    ratios = {name: printed[name].median / ours[name] for name in known_of_both}
+    unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > SAME_RUN]
+    of_run = [name for name in unlike if printed[name].covers == WHOLE]
+    return {name: (printed[name], ratios[name]) for name in unlike if name not in of_run[1:]}
 
 
 # Every training starts up, and most save: a rate within these shares of ours is that of the same steps.
@@ -217,7 +215,7 @@ def describe_whole_run_rate(analysis: Analysis, settings: pl.DataFrame, context:
     """A warning where the samples/s of the whole training are not those of the steps, with the cause."""
     printed = printed_rates(analysis.steps, settings)
     whole, ours = printed.get(SAMPLES), rates_of_all(analysis, analysis.rate("steady")).get(SAMPLES)
-    if whole is None or whole.covers != WHOLE or not ours:
+    if whole is None or whole.covers != WHOLE or not ours or not analysis.computation.world_size:
         return
     half = printed_unit(pl.Series([whole.median]), ROUNDED_TO) / 2
     if whole.median - half <= MOST * ours and whole.median + half >= LEAST * ours:
