@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from logparse.light_dataclass import dataclass, field
 from logparse.schema import EventKind
@@ -306,6 +306,11 @@ class LogFormat:
     names: tuple[Name, ...] = ()
     choices: tuple[Choice, ...] = ()
     samples: tuple[Sample, ...] = ()
+
+    @property
+    def of_the_run(self) -> dict[str, Any]:
+        """What it reads around step lines, for another format of the same trainer."""
+        return {name: getattr(self, name) for name in ("records", "blocks", "sentences", "names", "choices")}
 
     @property
     def shown_name(self) -> str:
