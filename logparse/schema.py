@@ -345,6 +345,7 @@ QUANTITIES = (
     Quantity("rounded_step", "text", "last step that is printed rounded; such lines have no exact step", flag=False),
     Quantity("steps_from_zero", "bool", "the number of the first step is 0", flag=False),
     Quantity("log_interval", "int", "log interval in steps", flag=False),
+    Quantity("evaluation_interval", "int", "steps from one evaluation to the next; 0 for none", flag=False, least=0),
     Quantity("lora", "bool", "low-rank adapters (LoRA) are trained; base weights are frozen", flag=False),
     Quantity("adapter_parameters", "int", "trainable parameters of low-rank adapters (LoRA)"),
     Quantity("model_parameters", "int", "parameters of the model, as the log counts them", flag=False),

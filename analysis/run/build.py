@@ -17,7 +17,6 @@ from analysis.run.anonymous import shown_run
 from analysis.run.checks.expectations import measure_against
 from analysis.run.checks.self_checks import GOODPUT, PLAN, RATES, check_run, is_withheld, without_goodput, without_rates
 from analysis.run.clock.interruptions import describe_parts, describe_phases
-from analysis.run.clock.planned_evaluations import evaluates_every
 from analysis.run.load import Loaded, check_one_run, load, split
 from analysis.run.notes import too_fast_for_cpu
 from analysis.run.options import RunOptions
@@ -88,7 +87,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     warm_up = replace(how.warm_up, profiling_steps=meaning.profiling_steps, times_are_shared=meaning.times_are_shared)
     # A step that also generates prints neither its saves nor its evaluations.
     silent, printed = context.get("mixed_step") == ROLLOUTS, log.format.prints_pauses
-    rules = RowRules(warm_up, meaning.time_holds_pauses, silent, printed, evaluates_every(log.settings))
+    rules = RowRules(warm_up, meaning.time_holds_pauses, silent, printed, context.get("evaluation_interval"))
     later = [
         Later(c.source, c.line_number, plan_computation(c.context, how.formula, peak_of(c.context)[0]))
         for c in run.changes

@@ -123,6 +123,11 @@ class Run:
         return bool(self.steps.filter(OF_THE_RUN)["iterations"].sum() < FEWEST_STEPS)
 
     @property
+    def has_times(self) -> bool:
+        """Whether steps have a time, useful or not."""
+        return bool(self.steps.filter(pl.col("iterations").is_not_null())["step_time_ms"].count())
+
+    @property
     def trainings(self) -> int:
         """How many trainings, each begun at its beginning, the log has."""
         return self.segments["lineage"].n_unique() if len(self.segments) else 0

@@ -12,7 +12,6 @@ import polars as pl
 from logparse.decode.read_run import ParsedLog
 from logparse.decode.values import collected
 from logparse.findings import Note, info
-from logparse.light_dataclass import dataclass
 from logparse.schema import BEGINNINGS
 
 Correction = Callable[[ParsedLog, pl.DataFrame], tuple[pl.DataFrame, Note | None]]
@@ -26,24 +25,6 @@ def divide_sink_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     return steps.with_columns(step_time_ms=pl.col("step_time_ms") / sink), info("sink_time_divided", n=sink)
 
 
-@dataclass(frozen=True)
-class MeanSinceStart:
-    """A format that prints the mean since the start: ``left_out`` of the steps up to ``step`` are not in it.
-
-    ``open_ms`` is what rounding leaves open of a printed mean. ``resumed``: the means of a start from a checkpoint hold
-    none of the steps before it; else where it began is unknown, and they stay as they are.
-    """
-
-    left_out: int
-    open_ms: float
-    resumed: bool
-
-
-# Detectron2's timer, which LiBai took over, begins with the third step; iterations count from 0.
-MEANS_SINCE_START = {
-    "mindspeed-mm-ocr": MeanSinceStart(0, 0.005, resumed=True),
-    "libai": MeanSinceStart(1, 0.05, resumed=False),
-}
 # Distances between lines that show what a step consumes.
 FEWEST_COUNTS = 2
 # A difference that rounding leaves more open is no better than the mean.
@@ -55,7 +36,7 @@ def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
 
     A row took its mean times the steps in it, less that of the row before; the rounding grows with their number.
     """
-    how = MEANS_SINCE_START.get(log.format.name)
+    how = log.format.mean_since_start
     if how is None:
         return steps, None
     marked = with_begins(log, steps)
@@ -106,7 +87,7 @@ def take_first_windows_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Da
     applies only if the result is nearer than the printed figure to the first mean without the first step.
     Source: NeMo, nemo/utils/timers.py and exp_manager.py (``step_timing_kwargs``).
     """
-    if log.format.framework != "NeMo":
+    if log.format.time_of != "window":
         return steps, None
     sizes = _printed_numbers(log, "buffer_size")
     if sizes.is_empty() or not 1 < (window := sizes[0]) < len(steps):
@@ -232,7 +213,7 @@ def divide_by_printed_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Dat
 
     Such a line ends an epoch or the training; for PaddleOCR the line after it covers fewer steps too.
     """
-    if log.format.name not in ("paddleocr", "mlx-lm") or len(steps) < 2:
+    if log.format.time_of != "full interval" or len(steps) < 2:
         return steps, None
     marked = with_begins(log, steps).with_columns(gap=pl.when(~pl.col("begins")).then(pl.col("step").diff()))
     printed = _printed_numbers(log, "print_batch_step")
@@ -248,7 +229,7 @@ def divide_update_time(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFram
 
     No line prints how many; the stamps of two lines of an epoch show it.
     """
-    if log.format.name != "espnet":
+    if log.format.time_of != "update":
         return steps, None
     batches, passed = pl.col("step").diff(), pl.col("timestamp").diff().dt.total_milliseconds()
     same = (pl.col("epoch").diff() == 0) & (passed > 0)
@@ -272,8 +253,6 @@ def without_placeholder_mfu(_: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataF
     return steps.with_columns(logged_mfu=pl.lit(None, pl.Float64)), info("mfu_placeholder")
 
 
-# JAX returns before the device has done a step: MaxText prints the time of the dispatch while steps are in flight.
-DISPATCHED = ("maxtext",)
 # A time below this share of what the clock shows, or so many times it, is of no step.
 TOO_SHORT, TOO_LONG = 0.5, 1.5
 
@@ -281,9 +260,10 @@ TOO_SHORT, TOO_LONG = 0.5, 1.5
 def clock_dispatched_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """Where the time of a line is that of a dispatch, the clock gives it; the first row of a start has none then.
 
+    JAX returns before the device has done a step: MaxText prints the time of the dispatch while steps are in flight.
     Lines that are printed at once share the time since the line before them. A pause alone makes no time too short.
     """
-    if log.format.name not in DISPATCHED:
+    if log.format.time_of != "dispatch":
         return steps, None
     marked = with_begins(log, steps).with_columns(start=pl.col("begins").cum_sum())
     done = pl.col("step").diff().over("start")

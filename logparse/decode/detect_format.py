@@ -12,6 +12,7 @@ import polars as pl
 
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
+from logparse.decode.versions import DEVICE_SPELLINGS, first_matches
 from logparse.errors import NoStepLineError, SeveralRunsError
 from logparse.failures.details import ERROR_FILE
 from logparse.failures.ending import Ending
@@ -43,6 +44,10 @@ class Read(Protocol):
     @property
     def steps(self) -> Sequence[tuple[LogFormat, StepLines]]:
         """The step lines of each format."""
+
+    @property
+    def sentences(self) -> pl.DataFrame:
+        """The lines with settings, versions or the name of a device."""
 
     @property
     def ends(self) -> FileEnds:
@@ -124,6 +129,9 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     stepless = _stepless(contents, trainer)
     looks = [] if stepless and trainer is None else _trainer_reasons(trainer, sources)
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
+    if device := first_matches(contents.sentences, DEVICE_SPELLINGS).get("device"):
+        place = _place(device.source, device.line_number, sources)
+        reasons.append(tr("the device is {name} ({place})", name=device.value, place=place))
     inference = find_inference(contents.ends)
     trains_nothing = msg("this is an inference log ({place})")
     reasons += [tr(trains_nothing, place=_place(*inference, sources))] if inference else []
@@ -138,8 +146,9 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         )
         error.ending = ending
         return error
-    place = None if ending.cause is None else _place(ending.cause.source, ending.cause.line, sources)
-    reasons += [tr("the last values are not finite (from {place} on)", place=place)] if place else []
+    if ending.cause is not None:
+        place = _place(ending.cause.source, ending.cause.line, sources)
+        reasons.append(tr("the last values are not finite (from {place} on)", place=place))
     if ending.detail == ERROR_FILE:
         remedy = tr("the errors of this job are in {file}: run `logparse diagnose` on it", **ending.figures)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from logparse.light_dataclass import dataclass, field
 from logparse.schema import EventKind
@@ -52,6 +52,9 @@ BAR_RATE = f"{PACE}?"
 # last few steps, however many: a moving mean, or one of a window; of these without saves and evaluations, ``window``;
 # or a whole training, ``run``, which a line at its end prints.
 Covers = Literal["step", "interval", "start", "recent", "window", "run"]
+# What the time on a line is of: a step of the line, the call that starts one, an optimizer update of several numbered
+# batches, a mean over the last steps with a slow first one, or the line divided by the steps of a full interval.
+TimeOf = Literal["step", "dispatch", "update", "window", "full interval"]
 # What a step of reinforcement learning does one after the other.
 StepPart = Literal["generation", "reward", "reference", "log_probs", "values", "advantages", "update", "weights"]
 # What a sample is.
@@ -209,6 +212,19 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class MeanSinceStart:
+    """A format that prints the mean since the start: ``left_out`` of the steps up to ``step`` are not in it.
+
+    ``open_ms`` is what rounding leaves open of a printed mean. ``resumed``: the means of a start from a checkpoint hold
+    none of the steps before it; else where it began is unknown, and they stay as they are.
+    """
+
+    left_out: int
+    open_ms: float
+    resumed: bool
+
+
+@dataclass(frozen=True)
 class LogFormat:
     """One family of step lines.
 
@@ -231,6 +247,7 @@ class LogFormat:
     in a traceback.
 
     ``clock_of_epoch``: the runtime is that of a bar which begins again with each epoch, and prints the whole seconds passed.
+    ``time_of``: what the time on a line is of; ``mean_since_start`` where it is a mean since the start.
     ``rate_of_passes``: a printed rate is of the passes alone and leaves out the time between two steps.
     ``trains_on``: what a sample is, where every log of the format trains on the same. Other formats say it by a choice
     of ``training_data``, where a log prints it. Images and speech have no tokens.
@@ -257,6 +274,8 @@ class LogFormat:
     fewest: int = field(default=1, kw_only=True)
     log_of: str = field(default="", kw_only=True)
     pauses_inside: bool | None = field(default=None, kw_only=True)
+    time_of: TimeOf = field(default="step", kw_only=True)
+    mean_since_start: MeanSinceStart | None = field(default=None, kw_only=True)
     rate_of_passes: bool = field(default=False, kw_only=True)
     rate_covers: Covers | None = field(default=None, kw_only=True)
     clock_of_epoch: bool = field(default=False, kw_only=True)
@@ -287,6 +306,11 @@ class LogFormat:
     names: tuple[Name, ...] = ()
     choices: tuple[Choice, ...] = ()
     samples: tuple[Sample, ...] = ()
+
+    @property
+    def of_the_run(self) -> dict[str, Any]:
+        """What it reads around step lines, for another format of the same trainer."""
+        return {name: getattr(self, name) for name in ("records", "blocks", "sentences", "names", "choices")}
 
     @property
     def shown_name(self) -> str:

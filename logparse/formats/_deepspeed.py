@@ -24,6 +24,9 @@ RECORDS = (
     event("process exits", " exits successfully", r"\[launch\.py:\d+:main\] Process \d+ exits successfully"),
     event("save starts", "[Torch] Checkpoint", r"\[Torch\] Checkpoint global_step(?P<step>\d+) is about to be saved"),
     event("save ends", "[Torch] Checkpoint", r"\[Torch\] Checkpoint global_step(?P<step>\d+) is ready now"),
+    # DeepSpeed-Chat, after the last step.
+    event("save starts", "saving the final model", r"^saving the final model \.\.\."),
+    event("save starts", "saving model ...", r"^saving model \.\.\."),
     # DeepSpeed-Chat, before the first epoch and after each: of its first two steps, SFT and the reward model.
     evaluation("***** Evaluating ", r"\*{5} Evaluating (?:perplexity|reward), Epoch ", "eval"),
     event("process starts", "DeepSpeed info: version", r"DeepSpeed info: version="),

@@ -7,7 +7,7 @@ Source: deepspeedai/DeepSpeed 0.7 and 0.9 to 0.19, deepspeed/utils/timer.py, Thr
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
-from logparse.formats._deepspeed import BLOCKS, CHOICES, NAMES, RECORDS, SENTENCES
+from logparse.formats.deepspeed import FORMAT as ENGINE
 
 FORMAT = LogFormat(
     name="deepspeed-global-step",
@@ -29,11 +29,7 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"MemAllocated"}),
     required=("step",),
-    records=RECORDS,
-    blocks=BLOCKS,
-    sentences=SENTENCES,
-    names=NAMES,
-    choices=CHOICES,
+    **ENGINE.of_the_run,
     samples=(
         Sample(
             "[2024-05-06 07:08:09,250] [INFO] [timer.py:260:stop] epoch=0/micro_step=80/global_step=20, "

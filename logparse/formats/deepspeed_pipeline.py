@@ -4,7 +4,7 @@
 """
 
 from logparse.formats._base import NUMBER, LogFormat, Reading, Sample
-from logparse.formats._deepspeed import BLOCKS, CHOICES, NAMES, RECORDS, SENTENCES
+from logparse.formats.deepspeed import FORMAT as ENGINE
 
 FORMAT = LogFormat(
     name="deepspeed-pipeline",
@@ -20,11 +20,7 @@ FORMAT = LogFormat(
     },
     # Other losses that the model names.
     ignored_patterns=(r"\w+(?: \w+)*",),
-    records=RECORDS,
-    blocks=BLOCKS,
-    sentences=SENTENCES,
-    names=NAMES,
-    choices=CHOICES,
+    **ENGINE.of_the_run,
     samples=(
         Sample(
             "steps: 20 loss: 6.3155 iter time (s): 0.834 samples/sec: 19.185",

@@ -12,6 +12,7 @@ FORMAT = LogFormat(
     name="espnet",
     title="ESPnet 2",
     framework="ESPnet",
+    time_of="update",
     trains_on="speech",
     traces=(r"\bespnet2?[/.]",),
     pauses_inside=False,

@@ -33,11 +33,7 @@ FORMAT = LogFormat(
         *(c for c in DICTS.companions if c.marker.startswith("Total") and "batch" in c.marker),
         SKIPPED_UPDATES,
     ),
-    records=DICTS.records,
-    blocks=DICTS.blocks,
-    sentences=DICTS.sentences,
-    names=DICTS.names,
-    choices=DICTS.choices,
+    **DICTS.of_the_run,
     samples=(
         Sample(
             "[INFO|trainer.py:2438] 2025-08-08 07:25:52,030 >>   Total train batch size (w. parallel, distributed & "

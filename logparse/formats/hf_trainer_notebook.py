@@ -26,11 +26,7 @@ FORMAT = LogFormat(
     required=("step",),
     redrawn=True,
     companions=tuple(c for c in DICTS.companions if c.marker == "Total batch size "),
-    records=DICTS.records,
-    blocks=DICTS.blocks,
-    sentences=DICTS.sentences,
-    names=DICTS.names,
-    choices=DICTS.choices,
+    **DICTS.of_the_run,
     samples=(
         Sample(
             " [ 22/290 02:50 < 38:04, 0.12 it/s, Epoch 0.36/5]",

@@ -29,11 +29,7 @@ FORMAT = LogFormat(
     ignored=DICTS.ignored | {"train_loss"},
     ignored_patterns=DICTS.ignored_patterns,
     required=("step",),
-    records=DICTS.records,
-    blocks=DICTS.blocks,
-    sentences=DICTS.sentences,
-    names=DICTS.names,
-    choices=DICTS.choices,
+    **DICTS.of_the_run,
     samples=(
         Sample(
             "{'train_runtime': 112.8251, 'train_samples_per_second': 5.105, 'train_steps_per_second': 0.319, "

@@ -4,12 +4,14 @@ Iterations count from 0. ``time`` is the mean since the third step; ``context.co
 have no year. ``total_throughput`` is of all devices, by that mean.
 """
 
-from logparse.formats._base import LogFormat, Reading, Sample
+from logparse.formats._base import LogFormat, MeanSinceStart, Reading, Sample
 
 FORMAT = LogFormat(
     name="libai",
     title="LiBai (OneFlow)",
     framework="LiBai",
+    # Its timer, which is Detectron2's, begins with the third step; iterations count from 0.
+    mean_since_start=MeanSinceStart(1, 0.05, resumed=False),
     marker=("l_throughput: ",),
     head=r"\biteration: (?P<step>\d+)/(?P<train_steps>\d+)\s+",
     pair=r"([a-z_]+): (\S+(?: s/iter| samples/s)?)(?:\s+|$)",

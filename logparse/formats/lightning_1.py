@@ -10,7 +10,7 @@ logs of its issues 4225 and 14094; with ``#015`` in aws-samples/sagemaker-distri
 """
 
 from logparse.formats._base import Companion, LogFormat, Sample
-from logparse.formats._lightning import TRAINER, TRAINER_CHOICES, TRAINER_NAMES
+from logparse.formats.lightning import FORMAT as LATER
 
 FORMAT = LogFormat(
     name="lightning-1",
@@ -35,9 +35,7 @@ FORMAT = LogFormat(
         Companion(word, rf"{word}(?: \d+)?: +\d+%(?:\|[^|\r]*\|)? *\d+/(?P<validation_batches>\d+) \[", "next")
         for word in ("Validating", "Validation DataLoader")
     ),
-    sentences=TRAINER,
-    names=TRAINER_NAMES,
-    choices=TRAINER_CHOICES,
+    **LATER.of_the_run,
     samples=(
         Sample(
             "Validating:  50%|█████     | 8/16 [00:02<00:02, 37.48it/s]\n"

@@ -84,6 +84,7 @@ FORMAT = LogFormat(
     name="maxtext",
     title="MaxText",
     framework="MaxText",
+    time_of="dispatch",
     marker=("eted step: ",),
     head=r"completed step: (?P<step>\d+), ",
     pair=r"([A-Za-z_][\w/]*): ([^,\s]+)(?:, |\s*$)",

@@ -532,6 +532,9 @@ FORMAT = LogFormat(
         # Of a model with images ``seq_length`` is that of the image, as its encoder sees it.
         Name("seq_length", "arguments:decoder_seq_length", when={"arguments:vision_model_type": SET}),
         *(Name(name, f"arguments:{name}") for name in ARGUMENTS),
+        # Without a batch for it there is no evaluation.
+        Name("evaluation_interval", "arguments:eval_interval", when={"arguments:eval_iters": "(?!0$).+"}),
+        Name("evaluation_interval", "arguments:eval_interval", when={"arguments:eval_iters": ABSENT}),
         Name(
             "model_parameters",
             "parameters:of_rank",

@@ -5,7 +5,7 @@ The utilization is no percentage.
 """
 
 from logparse.formats._base import LogFormat, Reading, Sample
-from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
+from logparse.formats.nemo import FORMAT as NEMO
 
 FORMAT = LogFormat(
     name="megatron-bridge",
@@ -21,9 +21,7 @@ FORMAT = LogFormat(
         "GPU utilization": Reading("logged_tflops_per_second_per_device", suffix=r"(?:MODEL_)?TFLOP/s/GPU"),
     },
     counted=True,
-    sentences=NEMO_SENTENCES,
-    names=yaml_names(),
-    choices=NEMO_CHOICES,
+    **NEMO.of_the_run,
     samples=(
         Sample(
             "Step Time : 6.13s GPU utilization: 426.6MODEL_TFLOP/s/GPU",

@@ -1,7 +1,7 @@
 """MindFormers in PyNative mode: LossCallback of 1.9 to 2.1, one line per step, counted from the start."""
 
 from logparse.formats._base import LogFormat, Reading, Sample
-from logparse.formats._mindformers import BLOCKS, CHOICES, NAMES, RECORDS, SENTENCES
+from logparse.formats.mindformers import FORMAT as GRAPH_MODE
 from logparse.formats.mindformers import PAIR
 
 FORMAT = LogFormat(
@@ -23,11 +23,7 @@ FORMAT = LogFormat(
     },
     ignored=frozenset({"lm_loss", "indexer_loss"}),
     ignored_patterns=(r"mtp_\d+_loss",),
-    records=RECORDS,
-    blocks=BLOCKS,
-    sentences=SENTENCES,
-    names=NAMES,
-    choices=CHOICES,
+    **GRAPH_MODE.of_the_run,
     samples=(
         Sample(
             "2026-05-02 08:00:01,500 - mindformers/w/output/log[mindformers/pynative/callback/loss_callback.py:337] - "

@@ -4,10 +4,11 @@ The time, in ms, is the mean since the start; ``context.corrections`` takes it a
 all devices since the start.
 """
 
-from logparse.formats._base import LogFormat, Reading, Sample
+from logparse.formats._base import LogFormat, MeanSinceStart, Reading, Sample
 
 FORMAT = LogFormat(
     name="mindspeed-mm-ocr",
+    mean_since_start=MeanSinceStart(0, 0.005, resumed=True),
     title="MindSpeed-MM, example of DeepSeek-OCR2",
     framework="MindSpeed-MM",
     pauses_inside=True,

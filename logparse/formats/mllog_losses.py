@@ -4,7 +4,8 @@ DeepSpeed's and Gaudi's submissions of LoRA fine-tuning print them; NeMo prints 
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample
-from logparse.formats._mllog import BATCH, CHOICES, EVAL_LOSS, NAMES, RECORDS, SENTENCES, STAMP
+from logparse.formats._mllog import BATCH, STAMP
+from logparse.formats.mllog import FORMAT as PASSES
 
 FORMAT = LogFormat(
     name="mllog-losses",
@@ -24,10 +25,7 @@ FORMAT = LogFormat(
     ignored=frozenset({"file", "lineno", "step"}),
     required=("step",),
     companions=(Companion('"train_loss', rf'{STAMP}"train_loss ?"'), BATCH),
-    records=(*RECORDS, EVAL_LOSS),
-    sentences=SENTENCES,
-    names=NAMES,
-    choices=CHOICES,
+    **PASSES.of_the_run,
     samples=(
         Sample(
             ':::MLLOG {"namespace": "", "time_ms": 1715151043212, "event_type": "POINT_IN_TIME", '

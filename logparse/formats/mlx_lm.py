@@ -13,6 +13,7 @@ FORMAT = LogFormat(
     name="mlx-lm",
     title="MLX-LM",
     framework="MLX-LM",
+    time_of="full interval",
     traces=(r"\bmlx_lm[/.]",),
     pauses_inside=False,
     rate_covers="interval",

@@ -11,6 +11,7 @@ FORMAT = LogFormat(
     name="nemo",
     title="NeMo 2.x (ProgressPrinter)",
     framework="NeMo",
+    time_of="window",
     marker=("Training epoch ",),
     head=r"Training epoch \d+, iteration (?P<step_in_epoch>\d+)/(?P<train_steps>\d+) \|",
     pair=rf"([A-Za-z_][\w ]*?): ({NUMBER})(?:\s*\||\s*$|\\n)",

@@ -7,12 +7,13 @@ is there, it is the time.
 """
 
 from logparse.formats._base import NUMBER, Companion, LogFormat, Reading, Sample
-from logparse.formats._yaml import NEMO_CHOICES, NEMO_SENTENCES, yaml_names
+from logparse.formats.nemo import FORMAT as LINES
 
 FORMAT = LogFormat(
     name="nemo-bar",
     title="NeMo 1.x (progress bar)",
     framework="NeMo",
+    time_of="window",
     marker=("d_train_loss=",),
     head=(
         r"\bEpoch \d+: [^|\r]*\|[^|\r]*\| *\d+/\d+ \[(?P<runtime_seconds>[\d:]+)<"
@@ -44,9 +45,7 @@ FORMAT = LogFormat(
             r"TFLOPs per sec per GPU=(?P<logged_tflops_per_second_per_device>[0-9.]+)",
         ),
     ),
-    sentences=NEMO_SENTENCES,
-    names=yaml_names(),
-    choices=NEMO_CHOICES,
+    **LINES.of_the_run,
     samples=(
         Sample(
             "Epoch 0:   1%|▏         | 2/200 [00:06<11:05,  3.36s/it, loss=5.07, v_num=, reduced_train_loss=5.060, "

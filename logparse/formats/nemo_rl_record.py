@@ -21,9 +21,7 @@ FORMAT = LogFormat(
     counted=True,
     required=("step",),
     parts=WHOLE.parts,
-    records=WHOLE.records,
-    sentences=WHOLE.sentences,
-    choices=WHOLE.choices,
+    **WHOLE.of_the_run,
     samples=(
         Sample(
             "  • Total step time: 35.75s\n  • policy_training: 10.97s (30.7%)\n    - E2E (Tokens/sec/gpu): 1073.5",

@@ -69,6 +69,10 @@ FORMAT = LogFormat(
     ),
     sentences=(
         *PREFERENCE_SENTENCES,
+        # A folder of this machine names no model.
+        SettingSentence(
+            "model", "] - model_name_or_path ", r"- model_name_or_path +:(?:[\w-]+/)?(?P<model_name>\w[\w.-]*)\s*$"
+        ),
         SettingSentence("banner", "Total train batch", r"Total train batch size .*\) = (?P<global_batch_size>\d+)"),
         SettingSentence("banner", "Instantaneous batch", r"batch size per device = (?P<micro_batch_size>\d+)"),
         *(
@@ -86,6 +90,7 @@ FORMAT = LogFormat(
     blocks=(HF_CONFIG,),
     names=(
         *HF_NAMES,
+        Name("model_name", "model:model_name"),
         Name("global_batch_size", "banner:global_batch_size"),
         Name("micro_batch_size", "banner:micro_batch_size"),
         Name("world_size", "arguments:world_size"),

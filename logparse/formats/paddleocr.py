@@ -14,6 +14,7 @@ FORMAT = LogFormat(
     name="paddleocr",
     title="PaddleOCR",
     framework="PaddleOCR",
+    time_of="full interval",
     trains_on="images",
     traces=(r"\bppocr[/.]", r" ppocr (?:INFO|ERROR|WARNING): "),
     pauses_inside=False,

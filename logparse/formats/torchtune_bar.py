@@ -22,9 +22,7 @@ FORMAT = LogFormat(
     clock_of_epoch=True,
     required=("step",),
     redrawn=True,
-    sentences=LINES.sentences,
-    names=LINES.names,
-    choices=LINES.choices,
+    **LINES.of_the_run,
     samples=(
         Sample(
             "1|3|Loss: 1.943998098373413:   0%|                    | 3/1617 [00:21<3:04:47,  6.87s/it]",

@@ -26,10 +26,7 @@ FORMAT = LogFormat(
     phases=ONE_LINE.phases,
     parts=ONE_LINE.parts,
     companions=tuple(c for c in ONE_LINE.companions if c.marker.startswith("T")),
-    records=ONE_LINE.records,
-    sentences=ONE_LINE.sentences,
-    names=ONE_LINE.names,
-    choices=ONE_LINE.choices,
+    **ONE_LINE.of_the_run,
     samples=(
         Sample(
             "(TaskRunner pid=1234, ip=10.0.0.3) Total training steps: 700\n"

@@ -97,6 +97,8 @@ def _no_time(run: Run) -> str:
     """That no rate is possible, and what the log has instead of the time of a step."""
     if len(run.records["timers"]):
         return tr("all rates: the log prints only phases of a step, not its time")
+    if run.has_times:
+        return tr("all rates: no step was useful, see the warnings")
     return tr("step time is not in the log: no rate can be computed")
 
 

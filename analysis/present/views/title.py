@@ -82,7 +82,8 @@ def _no_goodput(run: Run) -> str:
         return tr("no goodput of {n} separate trainings", n=several)
     if is_withheld(run.checks, GOODPUT) and not run.analysis.streams:
         return tr("no goodput: figures contradict each other")
-    return tr("no goodput without step times") if untimed else ""
+    without = msg("no goodput: no step was useful") if run.has_times else msg("no goodput without step times")
+    return tr(without) if untimed else ""
 
 
 def of_tokens(run: Run, figure: str) -> str:

@@ -15,31 +15,28 @@ import polars as pl
 from analysis.run.rates.baseline_step_time import longer, stalled
 from analysis.run.rows.exclusion_reasons import HOLDS_PAUSE
 from analysis.run.useful.useful_time import PAUSED
+from logparse.context.timers import EVALUATION_TIMERS, SAVE_TIMERS, STEP_TIMERS, WITHIN_STEP
 from logparse.findings import Note, info, warning
 from logparse.light_dataclass import dataclass, field, replace
 
-# Megatron's timers of a save, by age, and of an evaluation (megatron/training/training.py: around it, and within).
-# Those of verl and NeMo-RL are always printed with the step that holds them.
-WITHIN_STEP = ("save_checkpoint", "checkpointing", "testing", "validation")
-SAVE_TIMERS = ("save-checkpoint", "save checkpoint", "save-checkpoint-non-persistent", *WITHIN_STEP[:2])
-# The Hugging Face Trainer's of an evaluation is in its dict.
-EVALUATION_TIMERS = ("evaluate", "eval-time", "eval_runtime", *WITHIN_STEP[2:])
 # The parts of a step add up to so much of it at most, with their rounding.
 TIME, MOST_OF_STEP = "elapsed_time_per_iteration_ms", 1.01
 # The share of a step that no timer is of, from which on it is named.
 LEAST_LEFT = 0.05
-# Timers of a step: a block with one of them covers the interval before its step line.
-STEP_TIMERS = ("forward-backward", "forward-compute", "backward-compute", "optimizer", "forward", "backward")
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """Steps after which a pause lies, sorted; and how long it was, where a block of its own prints its timer."""
+    """Steps after which a pause lies, sorted; and how long it was, where a block of its own prints its timer.
+
+    ``alone`` are the median seconds of one save, and of one evaluation, of those between lines without the other.
+    """
 
     saved: tuple[int, ...] = ()
     evaluated: tuple[int, ...] = ()
     save_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
     evaluation_seconds: Mapping[int, float] = field(default_factory=dict, compare=False)
+    alone: tuple[float | None, float | None] = field(default=(None, None), compare=False)
 
 
 NO_PAUSES = Pauses()

@@ -1,7 +1,8 @@
 """What saves and evaluations took where a gap, or a row, holds more than steps.
 
 Comes in: the rows of a start, events, pauses. Goes out: seconds by part. A gap that holds both is split by what the log
-prints of either: a timer, or the stamps around a save. Where it prints nothing, one part names both.
+prints of either: a timer, or the stamps around a save; else by the median of those that are alone. Else one
+part names both.
 
 The first rows of a start may have no time, where times come from the stamps of lines. They get that of their steps at
 the baseline, at most what passed since the line before them. So these steps are no start-up.
@@ -22,9 +23,13 @@ from analysis.run.clock.interruptions import Pauses, count_between
 from analysis.run.rates.baseline_step_time import with_baseline
 from analysis.run.rows.exclusion_reasons import COPY, OTHER_JOB, TIMED, has_untimed
 from analysis.run.rows.frame_filters import stamps_of
+from analysis.run.useful.useful_time import PAUSED
+from logparse.light_dataclass import replace
 
 SAVES, EVALUATION, UNDIVIDED = "saves", "evaluation", "saves_and_evaluation"
 BETWEEN = "_between"
+# One pause alone may be unlike the others.
+FEWEST = 2
 # Events after the last step line of a process that show that it still ran.
 ENDINGS = ("save starts", "save ends", "training ends", "process exits")
 BEGINNINGS = ("log begins", "process starts", "training starts")
@@ -45,6 +50,10 @@ def share_out(
     stamped = save_seconds()
     of_saves = _together(saved, pauses.save_seconds) if stamped is None else stamped
     of_evaluations = _together(evaluated, pauses.evaluation_seconds)
+    if of_saves is None and of_evaluations is None:
+        save, evaluation = pauses.alone
+        of_evaluations = None if evaluation is None else evaluation * len(evaluated)
+        of_saves = None if save is None or evaluation is not None else save * len(saved)
     if of_saves is not None:
         saving = min(of_saves, seconds)
     elif of_evaluations is not None:
@@ -56,6 +65,32 @@ def share_out(
 
 def _together(steps: Sequence[int], seconds: Mapping[int, float]) -> float | None:
     return sum(seconds[step] for step in steps) if all(step in seconds for step in steps) else None
+
+
+def with_seconds_alone(pauses: Pauses, rows: pl.DataFrame) -> Pauses:
+    """``pauses`` with ``alone``, by the ``value_rows``: what a row, and the gap before it, hold beyond its steps."""
+    if not pauses.saved or not pauses.evaluated:
+        return pauses
+    begun, step, time = pl.col("step") - pl.col("iterations"), pl.col("step"), pl.col("time_ms")
+    held = pl.when(pl.col("excluded_reason").is_in(PAUSED)).then(time - pl.col("useful_ms")).otherwise(0.0)
+    saved, evaluated = (count_between(steps, begun, step) for steps in (pauses.saved, pauses.evaluated))
+    spans = (
+        _with_gaps(rows)
+        .group_by("span")
+        .agg(
+            ms=pl.col("gap_ms").first().clip(0) + held.sum(),
+            saved=saved.sum(),
+            evaluated=evaluated.sum(),
+        )
+    )
+    each_s = pl.col("ms") / 1000
+    save, evaluation = (
+        spans.filter(pl.col(one) > 0, pl.col(other) == 0)
+        .select(pl.when(pl.len() >= FEWEST).then((each_s / pl.col(one)).median()))
+        .item()
+        for one, other in (("saved", "evaluated"), ("evaluated", "saved"))
+    )
+    return replace(pauses, alone=(save, evaluation))
 
 
 class EventStamps(NamedTuple):
@@ -84,19 +119,27 @@ def stamps_within(stamps: Sequence[datetime], begin: datetime, end: datetime) ->
     return stamps[bisect_left(stamps, begin) : bisect_right(stamps, end)]
 
 
+def _with_gaps(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``gap_ms``: the time since the line before in the same start, beyond that of the row.
+
+    It is that of a ``span``: the rows to which a coarse clock gives one time together, or a row.
+    """
+    row = pl.when(pl.col("time_resolution_ms") > 0).then(-1).otherwise(pl.int_range(pl.len()))
+    gap = pl.col("timestamp").diff().over("segment").dt.total_microseconds() / 1000 - pl.col("time_ms")
+    spans = rows.with_columns(gap_ms=gap, span=pl.struct("segment", "step_time_ms", row=row).rle_id())
+    return spans.with_columns(pl.col("gap_ms").sum().over("span"))
+
+
 def between_lines(rows: pl.DataFrame, stamps: EventStamps, pauses: Pauses) -> Mapping[int, list[dict[str, float]]]:
     """By start, parts of each gap between rows that holds a save or an evaluation line, beyond the rows' own time."""
-    read = rows["segment", "step", "timestamp", "time_ms"].with_columns(
+    read = _with_gaps(rows)["segment", "step", "timestamp", "gap_ms"].with_columns(
         after=pl.col("step").shift(1),
         begin=pl.col("timestamp").shift(1),
-        seconds=pl.col("timestamp").diff().dt.total_microseconds() / 1e6 - pl.col("time_ms") / 1000,
-        same=pl.col("segment") == pl.col("segment").shift(1),
+        seconds=pl.col("gap_ms") / 1000,
     )
     paused = holds(pauses.saved, to="step") | holds(pauses.evaluated, to="step")
     parts = defaultdict(list)
-    for segment, to, end, _, after, begin, seconds, _ in read.filter(
-        "same", paused & (pl.col("seconds") > 0)
-    ).iter_rows():
+    for segment, to, end, _, after, begin, seconds in read.filter(paused & (pl.col("seconds") > 0)).iter_rows():
         parts[segment].append(share_out(seconds, after, to, pauses, partial(stamps.save_seconds, begin, end)))
     return parts
 

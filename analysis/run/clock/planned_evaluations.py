@@ -17,17 +17,10 @@ from logparse.light_dataclass import replace
 NEARLY_ALL, LONGER, FEWEST, AROUND = 0.8, 0.25, 2, 11
 
 
-def evaluates_every(settings: pl.DataFrame) -> int | None:
-    """The steps from one evaluation to the next by the ``settings`` of a log; None without a batch for it."""
-    values = dict(settings["name", "value"].iter_rows())
-    every = str(values.get("eval_interval"))
-    return int(every) or None if every.isdigit() and values.get("eval_iters") != "0" else None
-
-
 def with_planned_evaluations(pauses: Pauses, steps: pl.DataFrame, every: int | None) -> Pauses:
-    """``pauses`` with the evaluations of the settings, if the log prints none and the times show each."""
+    """``pauses`` with an evaluation ``every`` so many steps, if the log prints none and the times show each."""
     rows = only(steps, OWN & (pl.col("step_time_ms") > 0) & pl.col("iterations").is_not_null())
-    if pauses.evaluated or every is None or rows.is_empty():
+    if pauses.evaluated or every is None or every < 1 or rows.is_empty():
         return pauses
     last: int = rows["step"].max()  # type: ignore[assignment]
     marks = range(every, last, every)

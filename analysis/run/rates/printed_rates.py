@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import polars as pl
 
@@ -165,7 +166,43 @@ def describe_device_mfu(
         yield warning("printed_mfu_by_another_peak", value=mfu.value, peak=mfu.peak, device=peak.name, **fields)
 
 
-SAMPLES, STEPS = "samples_per_second", "steps_per_second"
+SAMPLES, STEPS, TOKENS_OF_ALL = "samples_per_second", "steps_per_second", "tokens_per_second"
+# So near is the rate of a run without pauses.
+SAME_RUN = 0.05
+
+
+def rates_of_all(analysis: Analysis, rate: Mapping[str, Any]) -> dict[str, float]:
+    """The samples/s and tokens/s of all devices at a named ``rate``, where they are known.
+
+    Of an unknown number of devices by the batch, if it is always the same.
+    """
+    devices, length = analysis.computation.world_size, analysis.computation.seq_length
+    samples, tokens = (rate[f"{name}_per_device"] for name in (SAMPLES, TOKENS_OF_ALL))
+    if samples is None:
+        of_rate = analysis.sizes.head(1) if rate["rate"] == "steady" else analysis.sizes.clear()
+        sized = of_rate if len(of_rate) else analysis.steps.filter(~pl.col("copied"))
+        batches, time = sized["global_batch_size"].unique().to_list(), rate["step_time_ms"]
+        samples = batches[0] * 1000 / time if len(batches) == 1 and batches[0] and time else None
+        tokens, devices = samples and length and samples * length, 1
+    return {name: value * devices for name, value in ((SAMPLES, samples), (TOKENS_OF_ALL, tokens)) if value and devices}
+
+
+def unlike_ours(
+    printed: Mapping[str, LoggedRate], analysis: Analysis, rate: Mapping[str, Any]
+) -> dict[str, tuple[LoggedRate, float]]:
+    """The ``printed`` samples/s and tokens/s that are not those of the named ``rate``, and the ratio to ours.
+
+    Of the whole run one alone. Tokens/s of one device are no part: they are shown in any case.
+    """
+    each = f"{SAMPLES}_per_device"
+    ours = {each: rate[each]} | rates_of_all(analysis, rate)
+    known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES) if name in printed and ours.get(name))
+    ratios = {name: printed[name].median / ours[name] for name in known_of_both}
+    unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > SAME_RUN]
+    of_run = [name for name in unlike if printed[name].covers == WHOLE]
+    return {name: (printed[name], ratios[name]) for name in unlike if name not in of_run[1:]}
+
+
 # Every training starts up, and most save: a rate within these shares of ours is that of the same steps.
 LEAST, MOST = 0.8, 1.1
 # Trainers round it to three decimals or fewer.
@@ -177,8 +214,8 @@ SAME_BATCH = 0.1
 def describe_whole_run_rate(analysis: Analysis, settings: pl.DataFrame, context: RunContext) -> Iterator[Note]:
     """A warning where the samples/s of the whole training are not those of the steps, with the cause."""
     printed = printed_rates(analysis.steps, settings)
-    whole, ours = printed.get(SAMPLES), _ours(analysis, context)
-    if whole is None or whole.covers != WHOLE or not ours:
+    whole, ours = printed.get(SAMPLES), rates_of_all(analysis, analysis.rate("steady")).get(SAMPLES)
+    if whole is None or whole.covers != WHOLE or not ours or not analysis.computation.world_size:
         return
     half = printed_unit(pl.Series([whole.median]), ROUNDED_TO) / 2
     if whole.median - half <= MOST * ours and whole.median + half >= LEAST * ours:
@@ -201,9 +238,3 @@ def _counted(times: float, context: RunContext) -> Note | None:
         if isinstance(cause.factor, float) and abs(times / cause.factor - 1) <= SAME_BATCH:
             return cause.note
     return None
-
-
-def _ours(analysis: Analysis, context: RunContext) -> float | None:
-    """Our samples/s of all devices, at the steady pace."""
-    each, devices = analysis.value(f"{SAMPLES}_per_device"), context.get("world_size")
-    return None if each is None or devices is None else float(each * devices)

@@ -28,6 +28,7 @@ from analysis.run.clock.pause_times import (
     share_out,
     stamps_within,
     time_first_rows,
+    with_seconds_alone,
 )
 from analysis.run.clock.start_up import start_up_beyond_clock
 from analysis.run.rows.exclusion_reasons import (
@@ -92,6 +93,7 @@ def break_down_time(
     timed = steps if wall is None else time_first_rows(steps, events)
     rows = value_rows(timed) if priced is None or timed is not steps else priced
     in_lines = float(rows["time_ms"].sum()) / 1000
+    pauses = with_seconds_alone(pauses, rows)
     parts = _inside(rows, pauses)
     at_end = printed_after(rows.filter(OF_THE_RUN), pauses) if wall is None else {}
     if wall is None:

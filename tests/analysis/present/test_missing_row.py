@@ -76,6 +76,11 @@ def test_a_log_with_times_of_phases_says_that_no_rate_is_possible(tmp_path):
     assert "settled" not in shown.get("warnings", "")
 
 
+def test_times_of_steps_that_are_all_lost_are_in_the_log(tmp_path):
+    lines = [f"{megatron_line(step)}\n".replace("nan iterations:   0", "nan iterations:   1") for step in range(1, 31)]
+    assert screen(tmp_path, "".join(lines))["missing"] == "all rates: no step was useful, see the warnings"
+
+
 def test_the_time_of_a_whole_step_is_read_and_no_flag_is_asked_for_that_gives_nothing(tmp_path):
     log = "".join(WHOLE.format(step=step, seconds=100.5 + step % 3) for step in range(1, 31))
     shown = screen(tmp_path, log)

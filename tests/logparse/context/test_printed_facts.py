@@ -215,6 +215,12 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         DEEPSPEED_STEP,
         {"model_parameters": 7605},
     ),
+    "paddlenlp": (
+        "[2023-04-13 22:24:36,053] [    INFO] - model_name_or_path            :utc-base",
+        "[2023-04-13 22:24:5{n},556] [    INFO] - loss: 1.4, learning_rate: 5e-06, global_step: {n}0, "
+        "interval_runtime: 2.5, interval_samples_per_second: 256.0, interval_steps_per_second: 4.0, epoch: 0.{n}",
+        {"model_name": "utc-base"},
+    ),
     "deepspeed-chat-reward": (CHAT + " --num_padding_at_beginning 1", DEEPSPEED_STEP, {"seq_length": None}),
     "accelerate": (
         "\t`--num_processes` was set to a value of `3`",

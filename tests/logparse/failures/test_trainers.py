@@ -58,6 +58,9 @@ def test_the_error_names_the_trainer_and_the_lines(tmp_path):
     assert error.problem.splitlines()[1].startswith(f"    line {number}: [rank3]: torch.OutOfMemoryError: CUDA out of")
     assert "Looked for" not in error.problem
     assert "`logparse diagnose`" in error.remedy
+    device = "[titan] INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.11GiB memory\n"
+    named = refused(tmp_path, arguments_dump(SETTINGS) + device + TRACEBACK + TEARDOWN).problem.splitlines()[0]
+    assert f"; the device is NVIDIA H100 80GB HBM3 (line {len(SETTINGS) + 2 + 1}). The run failed:" in named
 
 
 def test_attempts_that_failed_alike_are_counted(tmp_path):
