@@ -30,7 +30,7 @@ COMMANDS = {
     "analyze, a page": "analyze a.log -o out --chart-format json --force",
     "analyze, each run": "analyze --each a.log b.log -o out --no-charts --force",
     "merge": "merge shards -o out --force",
-    "estimate": "estimate --model llama2-7b --hw a100 --devices 8 --seq-length 4096 --micro-batch-size 1 -o out --force",
+    "estimate": "estimate --model llama2-7b --hw a100 --devices 8 --seq-length 64 --micro-batch-size 1 -o out --force",
     "record, with a key": "record c.log --release 3 --history h --anonymise",
     "record": "record c.log --release 3 --history h",
     "compact": "history compact --history h",
