@@ -31,6 +31,7 @@ from analysis.files.outputs import (
     write_table,
 )
 from analysis.files.result_folder import ResultFolder
+from analysis.history.pseudonym_key import pseudonyms_of_answer
 from analysis.present.as_json import plain
 from analysis.present.html import html
 from analysis.present.views import compare_json
@@ -51,6 +52,7 @@ from analysis.project.argument_names import (
 from analysis.project.choose_options import choose
 from analysis.project.estimate_job import estimate_job
 from analysis.project.given_facts import check_quantities
+from analysis.run.anonymous import shown_error
 from analysis.run.build import analyze_logs, analyze_parts
 from analysis.run.checks.planned_job import PlannedJob
 from analysis.run.options import RunOptions
@@ -196,6 +198,7 @@ def analyze(
     warmup: int | None = None,
     strict: bool = False,
     all_files: bool = False,
+    anonymise: bool = False,
     jobs: int | None = None,
     require: str | Sequence[str] = (),
     **quantities: Any,
@@ -215,6 +218,7 @@ def analyze(
         warmup: Rows of each start to leave out; by default found from the data.
         strict: Raise for a torn step line, an unreadable value or an impossible result.
         all_files: Read every file to its end.
+        anonymise: Pseudonyms for hosts, users, paths, runs and jobs, other ones in each call.
         jobs: Parts of the logs to read at once; by default one for each core.
         require: Targets such as "mfu>=0.45"; see ``analysis.run.checks.target_verdicts.judge``.
         quantities: What the log does not print, such as ``world_size=8``; see ``logparse.schema.QUANTITIES``.
@@ -241,12 +245,15 @@ def analyze(
         "warmup": warmup,
         "strict": strict,
         "all_files": all_files,
+        "anonymise": anonymise,
         "jobs": jobs,
         "require": require,
     }
-    return _with_outputs(
-        AnalyzedRun, _only_run(analyze_parts([str(log) for log in logs], _options(options | quantities)))
-    )
+    how, names = _options(options | quantities), [str(log) for log in logs]
+    try:
+        return _with_outputs(AnalyzedRun, _only_run(analyze_parts(names, how)))
+    except LogparseError as error:
+        raise shown_error(error, names, how) from None
 
 
 def _only_run(runs: Sequence[Run]) -> Run:
@@ -427,6 +434,8 @@ def _options(given: Mapping[str, Any], more: Sequence[str] = ()) -> RunOptions:
     quantities = check_quantities({name: value for name, value in given.items() if name not in OPTION_TYPES})
     read_as: dict[str, Callable[[Any], Any]] = {"config": Path, "log_format": str, "require": _as_list}
     known = {name: read_as.get(name, lambda same: same)(v) for name, v in options.items() if v is not None}
+    if known.pop("anonymise", False):
+        known["pseudonyms"] = pseudonyms_of_answer(None)
     return choose(quantities, **known)
 
 

@@ -58,8 +58,8 @@ INTERRUPTED, LONGEST_ERROR = 130, 300
 MOST_COLUMNS, ERROR_INDENT = 80, 9
 # Bytes of address space that polars and numpy take before they read anything.
 LEAST_MEMORY = 1.5e9
-# The variable that sets how many threads polars starts.
-THREADS = "POLARS_MAX_THREADS"
+# The variable that sets how many threads polars starts, and the most that start without minutes of waiting.
+THREADS, MOST_THREADS = "POLARS_MAX_THREADS", max(128, 4 * (os.cpu_count() or 1))
 
 
 class Commands(Group):
@@ -184,11 +184,16 @@ def _check_memory_limit() -> None:
 
 
 def _check_threads() -> None:
-    """Raise InputError for a number of threads that polars panics at, or warns of in words of its own."""
+    """Raise InputError for a number of threads that polars panics at, warns of in its own words, or hangs at."""
     given = os.environ.get(THREADS)
-    if given is not None and not (given.isdecimal() and int(given) > 0):
-        problem = tr("{name} is {value!r}, which is no number of threads", name=THREADS, value=given)
-        raise InputError(problem, remedy=tr("unset {name}, or set it to 1 or more", name=THREADS))
+    if given is not None and not (given.isdecimal() and 0 < int(given[:9]) <= MOST_THREADS):
+        problem = tr(
+            "{name} is {value!r}, which is no number of threads from 1 to {most}",
+            name=THREADS,
+            value=given,
+            most=MOST_THREADS,
+        )
+        raise InputError(problem, remedy=tr("unset {name}, or set it to the number of cores", name=THREADS))
 
 
 def _discard_output() -> None:

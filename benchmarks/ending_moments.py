@@ -28,9 +28,15 @@ CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.trun
 COMMANDS = {
     "analyze": "analyze a.log -o out --no-charts --force",
     "analyze, a page": "analyze a.log -o out --chart-format json --force",
+    "analyze, each run": "analyze --each a.log b.log -o out --no-charts --force",
+    "merge": "merge shards -o out --force",
+    "estimate": "estimate --model llama2-7b --hw a100 --devices 8 --seq-length 64 --micro-batch-size 1 -o out --force",
+    "record, with a key": "record c.log --release 3 --history h --anonymise",
     "record": "record c.log --release 3 --history h",
     "compact": "history compact --history h",
     "remove": "history remove release=1 --history h",
+    "exclude": "history exclude release=1 --reason slow --history h",
+    "annotate": "history annotate release=1 slow --history h",
     "label": "history label release=1 node=7 --history h",
     "export": "history export all.parquet --history h --force",
     "compare": "compare a.log b.log -o out --force",
@@ -108,11 +114,14 @@ def faults_of(command: str, folder: Path, end: tuple[int, str]) -> list[str]:
 
 
 def prepared(folder: Path) -> Path:
-    """Three logs, and a history of two of them."""
+    """Three logs, a history of two of them, and two shards of an analysis."""
     for name, steps in (("a", 20), ("b", 21), ("c", 22)):
-        (folder / f"{name}.log").write_text(megatron_log(steps))
+        # Rows of one run may not be on both sides of a comparison.
+        (folder / f"{name}.log").write_text(megatron_log(steps).replace("(ms): 10", f"(ms): 1{steps - 20}"))
     for name, release in (("a", 1), ("b", 2)):
         assert in_child(f"record {name}.log --release {release} --history h", folder)[0] == 0
+    for n in range(2):
+        assert in_child(f"analyze --each a.log b.log -o shards --shard {n + 1}/2 --no-charts", folder)[0] == 0
     return folder
 
 

@@ -19,17 +19,28 @@ def map_texts(whole: Whole, change: Callable[[str], str], without: Collection[ty
 
     What is of a type in ``without``, or of a type that is none of those above, stays as it is.
     """
+
+    def changed(part: Any) -> Any:
+        if isinstance(part, str):
+            return change(part)
+        return _of_frame(part, change) if isinstance(part, pl.DataFrame) else part
+
+    return map_parts(whole, changed, without)
+
+
+def map_parts(whole: Whole, change: Callable[[Any], Any], without: Collection[type] = ()) -> Whole:
+    """``whole`` with ``change`` of each part of it and of itself, what is within a part before the part."""
     changed: Any = _mapped(whole, change, tuple(without))
     return changed  # type: ignore[no-any-return]
 
 
-def _mapped(whole: Any, change: Callable[[str], str], without: tuple[type, ...]) -> Any:
+def _mapped(whole: Any, change: Callable[[Any], Any], without: tuple[type, ...]) -> Any:
+    return whole if isinstance(whole, (*without, type)) else change(_within(whole, change, without))
+
+
+def _within(whole: Any, change: Callable[[Any], Any], without: tuple[type, ...]) -> Any:
     if isinstance(whole, str):
-        return change(whole)
-    if isinstance(whole, (*without, type)):
         return whole
-    if isinstance(whole, pl.DataFrame):
-        return _of_frame(whole, change)
     if isinstance(whole, Mapping):
         new = {_mapped(key, change, without): _mapped(value, change, without) for key, value in whole.items()}
         return new if any(a is not b for a, b in zip(_parts(new), _parts(whole), strict=False)) else whole
@@ -47,7 +58,7 @@ def _parts(mapping: Mapping[Any, Any]) -> list[Any]:
     return [part for pair in mapping.items() for part in pair]
 
 
-def _of_list(whole: Any, change: Callable[[str], str], without: tuple[type, ...]) -> Any:
+def _of_list(whole: Any, change: Callable[[Any], Any], without: tuple[type, ...]) -> Any:
     new = [_mapped(part, change, without) for part in whole]
     if all(part is old for part, old in zip(new, whole, strict=True)):
         return whole

@@ -28,6 +28,7 @@ OPTION_TYPES: dict[str, tuple[type, ...]] = {
     "warmup": (int,),
     "strict": (bool,),
     "all_files": (bool,),
+    "anonymise": (bool,),
     "jobs": (int,),
     "require": (str, list, tuple),
 }
@@ -51,7 +52,13 @@ RENAMED = {
     "--metric": "metrics",
     "-o": "folder",
 }
-SWITCHES = {"strict", "all_files", "force", *(quantity.name for quantity in QUANTITIES if quantity.kind == "bool")}
+SWITCHES = {
+    "strict",
+    "all_files",
+    "anonymise",
+    "force",
+    *(quantity.name for quantity in QUANTITIES if quantity.kind == "bool"),
+}
 # By the flag: the argument of the same meaning.
 ARGUMENTS = {
     **{f"--{name}".replace("_", "-"): name for name in (*OPTION_TYPES, *OTHERS, *JOB_TYPES)},

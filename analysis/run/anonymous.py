@@ -1,4 +1,4 @@
-"""A run as it may be shown outside: pseudonyms in place of hosts, users, paths, names of runs and numbers of jobs.
+"""A run as it is shown: places in the files of the user; outside, pseudonyms for hosts, users, paths, runs and jobs.
 
 No number changes: everything is computed before.
 """
@@ -14,6 +14,7 @@ from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.decode.read_run import ParsedLog
 from logparse.errors import LogparseError
+from logparse.file_parts import with_own_places
 from logparse.light_dataclass import replace
 from logparse.pseudonyms import FORMAT, anonymiser, anonymous_log, change_of
 from logparse.texts import map_texts
@@ -23,7 +24,8 @@ OURS = (FORMAT, Formula, DevicePeak, Baseline)
 
 
 def shown_run(run: Run, log: ParsedLog, how: RunOptions) -> Run:
-    """``run``, made from ``log``, with pseudonyms where ``how`` has them."""
+    """``run``, made from ``log``, with each place in its own file, and with pseudonyms where ``how`` has them."""
+    run = with_own_places(run, log.parts, OURS)
     if how.pseudonyms is None:
         return run
     known = replace(run, log=anonymous_log(run.log, how.pseudonyms))

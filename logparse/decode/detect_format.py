@@ -10,6 +10,7 @@ from typing import Protocol
 
 import polars as pl
 
+from logparse.decode.log_parts import file_parts, files_of
 from logparse.decode.merge_formats import Completion, complete
 from logparse.decode.step_lines import StepLines
 from logparse.decode.versions import DEVICE_SPELLINGS, first_matches
@@ -20,6 +21,7 @@ from logparse.failures.evidence import FailureLine
 from logparse.failures.judge import count_repeated, ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds, Trainer, find_inference, find_trainer
+from logparse.file_parts import own_place, with_own_places
 from logparse.findings import Note, warning
 from logparse.formats._base import LogFormat
 from logparse.inputs.ranks import place_of
@@ -137,14 +139,14 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     reasons += [tr(trains_nothing, place=_place(*inference, sources))] if inference else []
     reasons += [_describe_stepless(*stepless)] if stepless else []
     reasons += [tr("truncated step lines: {n}", n=torn)] if torn and not stepless else []
-    where = some([source.name for source in sources], 3)
+    where = some(files_of(sources), 3)
     ending = ending_of(contents.hits, pl.DataFrame(), starts, contents.ends)
     if ending.failed:
         remedy = tr("run `logparse diagnose` for the whole failure; if others printed steps, pass their logs")
         error = NoStepLineError(
             _with_cause(reasons, ending, contents.hits, sources, starts), where=where, remedy=remedy
         )
-        error.ending = ending
+        error.ending = with_own_places(ending, file_parts(sources))
         return error
     if ending.cause is not None:
         place = _place(ending.cause.source, ending.cause.line, sources)
@@ -240,6 +242,7 @@ def _how_often(cause: FailureLine, hits: Sequence[Hit], sources: Sequence[Source
 
 
 def _place(source: str, line: int, sources: Sequence[Source]) -> str:
-    if len(sources) == 1:
+    source, line = own_place(file_parts(sources), source, line)
+    if len(files_of(sources)) == 1:
         return tr("line {line}", line=line)
     return tr("{source}, line {line}", source=source, line=line)

@@ -14,6 +14,7 @@ import polars as pl
 from logparse.decode.buffered_clock import kept_back
 from logparse.decode.detect_format import describe_damage, recognize
 from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
+from logparse.decode.log_parts import file_parts, files_of, join_parts
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
 from logparse.decode.records import join_records
@@ -28,6 +29,7 @@ from logparse.failures.ending import Ending, notes_of
 from logparse.failures.judge import ending_of
 from logparse.failures.scan import Hit
 from logparse.failures.trainers import FileEnds
+from logparse.file_parts import FilePart, with_own_places
 from logparse.findings import Note, info, warning
 from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._base import Block, LogFormat
@@ -78,7 +80,8 @@ class ParsedLog:
     timers. ``versions`` are those of software that the log names. ``notes`` report problems of reading.
     ``completions`` say which columns lines of other formats gave. ``other_settings`` are settings that the formats
     beneath this one find. ``device`` is the one that the log names. ``ending`` is how the run ended, None for one
-    of several runs whose lines mix. ``hits`` are the lines of all files that may show an ending.
+    of several runs whose lines mix. ``hits`` are the lines of all files that may show an ending. ``parts``: which lines
+    are of which file, where files are parts of one log; ``with_own_places`` puts them there.
     """
 
     name: str
@@ -97,6 +100,7 @@ class ParsedLog:
     device: Version | None = None
     ending: Ending | None = field(default_factory=lambda: Ending("unknown"))
     hits: tuple[Hit, ...] = ()
+    parts: tuple[FilePart, ...] = ()
 
     def giver_of(self, column: str) -> str:
         """The name of the format whose lines print ``column`` of the steps; the run's own where none does."""
@@ -129,10 +133,10 @@ def read_run(
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
     NoStepLineError where no format finds a step line.
     """
-    sources = find_sources(arguments)
+    formats = _formats(format_name)
+    sources = join_parts(find_sources(arguments), formats)
     if watch is not None:
         _watch(sources, watch)
-    formats = _formats(format_name)
     contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
     if not contents.lines:
         raise _empty(sources)
@@ -140,7 +144,7 @@ def read_run(
     fmt, stepped, completions, notes = recognize(contents, sources, max(starts.values(), key=len))
     coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
-        _refuse_damage(coverage, stepped.malformed)
+        _refuse_damage(coverage, with_own_places(stepped.malformed, file_parts(sources)))
     name = name or run_names([arguments])[0]
     clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
     steps = _in_order(_of_run(stepped.steps, name, clock), sources)
@@ -152,7 +156,7 @@ def read_run(
     notes += describe_begins(begins)
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times, fmt.from_zero)
-    notes += notes_of(ending, len(sources) > 1)
+    notes += notes_of(ending, len(files_of(sources)) > 1)
     notes += _describe_malformed(stepped.malformed)
     notes += _describe_broken(stepped.broken, len(steps), contents.ends)
     settings, *other_settings = _settings_of_all(contents, formats, fmt)
@@ -163,7 +167,7 @@ def read_run(
     return _without_secrets(
         ParsedLog(
             name,
-            tuple(s.name for s in sources),
+            files_of(sources),
             fmt,
             steps,
             settings[1],
@@ -178,6 +182,7 @@ def read_run(
             device,
             ending,
             tuple(contents.hits),
+            file_parts(sources),
         )
     )
 
@@ -203,7 +208,7 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     Raises InputError for files that cannot be read, SeveralRunsError for those of several runs, NoStepLineError for an
     empty log.
     """
-    sources = find_sources(arguments)
+    sources = join_parts(find_sources(arguments), known_formats())
     if watch is not None:
         _watch(sources, watch)
     contents = read_sources(sources, known_formats(), jobs=jobs or CORES)
@@ -221,7 +226,7 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
         steps = pl.DataFrame()
     steps = _in_order(steps, sources) if len(steps) else steps
     ending = ending_of(contents.hits, steps, starts, contents.ends, contents.rank_times, from_zero)
-    return map_texts(ending, mask_text)
+    return map_texts(with_own_places(ending, file_parts(sources)), mask_text)
 
 
 def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:

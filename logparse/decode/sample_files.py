@@ -79,13 +79,15 @@ def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Sour
 
 def _parts(batch: Sequence[tuple[Source, int]], search: LineSearch) -> list[int | None]:
     """How many bytes to read of each file of ``batch``, given with its size; None where all."""
-    spots = [_spots(source, size) for source, size in batch]
+    spots = [spots_of(source, size) for source, size in batch]
     silent = iter(_silent([of_file for of_file in spots if of_file is not None], search))
     return [None if of_file is None else 0 if next(silent) else _part(of_file, search) for of_file in spots]
 
 
-def _spots(source: Source, size: int) -> Spots | None:
+def spots_of(source: Source, size: int) -> Spots | None:
     """What is probed of a file of ``size`` bytes; None where it has to be read whole."""
+    if source.parts:
+        return None
     with open_source(source) as raw:
         texts = []
         for at in (0, (size - SPOT_BYTES) // 2, size - SPOT_BYTES):

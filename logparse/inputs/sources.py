@@ -44,6 +44,9 @@ class Source:
     bytes from its beginning are to be read; None is all.
 
     ``is_wrong`` says that the text of a compressed file is wrong somewhere before the end of what can be read.
+
+    ``parts`` are the files of a log that was cut, in order, which are read as one text with the name of the first;
+    ``begins`` says after how many lines of that text each begins, and whether within a line, as far as it was read.
     """
 
     name: str
@@ -53,10 +56,14 @@ class Source:
     watch: Callable[[], None] | None = None
     part: int | None = None
     is_wrong: bool = False
+    parts: tuple[Source, ...] = ()
+    begins: list[tuple[int, bool]] = field(default_factory=list)
 
     @property
     def size(self) -> int | None:
         """Bytes in the file; None of what is not a regular file."""
+        if self.parts:
+            return sum(part.size or 0 for part in self.parts)
         if isinstance(self.path, StoredObject):
             return self.path.size
         return self.path.stat().st_size if self.path is not None and self.path.is_file() else None
@@ -92,6 +99,9 @@ def text_chunks(source: Source, size: int) -> Iterator[bytes]:
 
     In a text whose lines end with carriage returns alone these are newlines.
     """
+    if source.parts:
+        yield from _of_parts(source, size)
+        return
     returns = False
     for number, chunk in enumerate(_chunks(source, size)):
         returns = returns if number else ends_with_returns(chunk)
@@ -100,6 +110,25 @@ def text_chunks(source: Source, size: int) -> Iterator[bytes]:
         # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
         text = chunk.replace(b"\0", b"")
         yield text.replace(b"\r", b"\n") if returns else text
+
+
+def _of_parts(source: Source, size: int) -> Iterator[bytes]:
+    """The bytes of a log that was cut, one part after the other."""
+    source.begins.clear()
+    lines, read, within = 0, 0, False
+    for part in source.parts:
+        source.begins.append((lines, within))
+        part.notes.clear()
+        for chunk in text_chunks(part, size):
+            lines += chunk.count(b"\n")
+            within = not chunk.endswith(b"\n")
+            source.bytes_read = read + part.bytes_read
+            if source.watch is not None:
+                source.watch()
+            yield chunk
+        read += part.bytes_read
+        source.notes += part.notes
+        source.is_wrong |= part.is_wrong
 
 
 def open_source(source: Source) -> io.BufferedReader:

@@ -45,6 +45,8 @@ PRINTED = (
     *("https://open.feishu.cn/open-apis/bot/v2/hook/{}", "https://oapi.dingtalk.com/robot/send?access_token={}"),
     *("https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={}", "https://hooks.slack.com/services/T0/B0/{}"),
     *("https://discord.com/api/webhooks/0123456789/{}", "https://api.telegram.org/bot0123456789:{}/sendMessage"),
+    *("Max retries exceeded with url: /open-apis/bot/v2/hook/{} (x)", "url: /services/T0123ABCD/B0123ABCD/{}"),
+    *("url: /api/webhooks/0123456789/{}", "url: /bot0123456789:{}/sendMessage", "url: /robot/send?access_token={}"),
     *("Authorization: Bearer {}", "authorization: Basic {}", "Authorization: OBS ak0:{}", "Authorization={}"),
     *("Cookie: session={}", "Proxy-Authorization: Basic {}", "AWS4-HMAC-SHA256 Credential=x/y, Signature={}"),
 )
@@ -64,6 +66,12 @@ SHAPES = tuple(sample for shape in shapes() for sample in shape.sample)
 
 # Each of these stays as it is.
 HARMLESS = (
+    *(
+        "/services/training/baseline/run.log",
+        "GET /api/webhooks/list 200",
+        "/data/bot/v2/hook.py",
+        "/services/t5/base/x",
+    ),
     *("12,345 tokens/s", "tokens per second: 4096", "tokens/s/device=812.5", "num_tokens: 300B", "token count: 5"),
     *("tokenizer_path=/data/llama/tokenizer.model", "tokenizer_type=Llama2Tokenizer", "tokenizer: Qwen2TokenizerFast"),
     *("num_key_value_heads=8", "num-key-value-heads: 8", "key_value_channels=128", "linear_num_key_heads: 16"),

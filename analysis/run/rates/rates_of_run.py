@@ -85,12 +85,20 @@ def _in_lines(rows: pl.DataFrame, work: dict[str, float]) -> dict[str, Any]:
 
 
 def _work(rows: pl.DataFrame) -> dict[str, float]:
-    """The useful steps of ``rows``, and the useful work by the rates that are known."""
+    """The useful steps of ``rows``, and the useful work by the rates that are known.
+
+    Steps of a row without a rate count as those of the other rows do on average.
+    """
     share = pl.when(pl.col("iterations") > 0).then(pl.col("useful") / pl.col("iterations")).otherwise(0)
+    useful = pl.col("useful")
+    rated = {name: useful.filter(pl.col(name).is_not_null() & pl.col("time_ms").is_not_null()).sum() for name in SCALED}
     # A rate of replayed steps alone says nothing of the useful ones.
-    useful = rows.filter(pl.col("useful") > 0)
-    rates = [pl.col(name) * pl.col("time_ms") * share for name in SCALED if useful[name].count()]
-    return rows.select(pl.col("useful").alias("steps").sum(), *(rate.sum() for rate in rates)).row(0, named=True)
+    rates = [
+        ((pl.col(name) * pl.col("time_ms") * share).sum() * pl.when(n > 0).then(useful.sum() / n)).alias(name)
+        for name, n in rated.items()
+    ]
+    work = rows.select(useful.sum().alias("steps"), *rates).row(0, named=True)
+    return {name: value for name, value in work.items() if value is not None}
 
 
 def _over(work: dict[str, float], time_ms: float | None) -> dict[str, Any]:

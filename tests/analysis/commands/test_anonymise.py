@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
 
+import logparse
 from analysis.history.pseudonym_key import KEY_FILE, pseudonyms_of_history
+from logparse.errors import LogparseError
 from logparse.package_tables import read_table
 from logparse.pseudonyms import Pseudonyms, change_of, kind_of
 
@@ -90,6 +92,22 @@ def test_no_number_changes(tmp_path):
     assert plain["ending"]["line"] == anonymous["ending"]["line"]
     assert [note["code"] for note in plain["notes"]] == [note["code"] for note in anonymous["notes"]]
     assert plain["context"].keys() == anonymous["context"].keys()
+
+
+def test_the_api_shows_no_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    log = log_of_alicja(tmp_path)
+    run, plain = (logparse.analyze(log, anonymise=anonymous) for anonymous in (True, False))
+    run.write_tables("out", tables="csv")
+    shown = [
+        json.dumps(run.to_dict()),
+        run._repr_html_(),
+        *(shown_in(path, tmp_path) for path in tmp_path.glob("out/*")),
+    ]
+    with pytest.raises(LogparseError) as caught:
+        logparse.analyze("alicja/acme-run/none.log", anonymise=True)
+    assert [name for text in (*shown, str(caught.value)) for name in PLANTED if name in text.lower()] == []
+    assert run.to_dict()["metrics"] == plain.to_dict()["metrics"]
 
 
 def test_recorded_runs_have_the_same_pseudonyms_and_compare(tmp_path):

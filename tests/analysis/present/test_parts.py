@@ -4,6 +4,7 @@ import io
 import re
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from analysis.present.html import html
@@ -98,3 +99,45 @@ HOSTILE = "<img src=x onerror=alert(1)> [a](http://b)"
 def test_words_of_a_log_stay_words(part):
     assert "<img" not in html([part])
     assert re.findall(r"(?<!\\)[<\[]", markdown([part])) == []
+
+
+# A table or a list in what was one line, marks of every kind, and what a code host makes of bare words.
+MARKS = (
+    *("1. one", "- two", "+ three", "--- four", "# five", "> six", "    seven", "| a | b |", "**b** _u_ ~~s~~ `c`"),
+    *(
+        "[x](javascript:alert(1)) ![i](http://x/p.png)",
+        "<script>alert(1)</script>",
+        "&lt;b&gt; &#64;",
+        "a\r\nb\u2028- c",
+    ),
+    *(
+        "see http://x.example/a www.example.com",
+        "mail @someone",
+        "\\| x \\`y",
+        "$x^2$",
+        "```",
+        "<!-- c -->",
+        "[a]: http://x",
+    ),
+)
+
+
+@pytest.mark.parametrize("text", MARKS)
+def test_a_markdown_reader_shows_the_words_of_a_log_unchanged(text):
+    """The whole of each item and cell is one text without a mark: nothing ends early, and the table stays one."""
+    parts = [Sentence(text), Sentence(text, "info"), Table(("", text), (("n", text), ("m", "1"))), Sentence("end")]
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    tokens = reader.parse(markdown(parts))
+    shown = [[child for child in token.children if child.content] for token in tokens if token.type == "inline"]
+    assert {child.type for inline in shown for child in inline} <= {"text", "text_special"}
+    texts = ["".join(child.content for child in inline).replace("\u200b", "") for inline in shown]
+    words = " ".join(text.split())
+    assert texts == [words, words, "", words, "n", words, "m", "1", "end"]
+    assert [token.type for token in tokens if token.type.endswith("_open") and token.level == 0] == [
+        *("paragraph_open", "bullet_list_open", "table_open", "paragraph_open")
+    ]
+
+
+def test_a_code_host_makes_no_link_and_calls_nobody():
+    assert "http://" not in markdown([Sentence("http://x.example")])
+    assert "@someone" not in markdown([Sentence("@someone")])

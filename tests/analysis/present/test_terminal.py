@@ -116,7 +116,7 @@ def _row(text: str, rate: str) -> int:
 
 def test_words_of_a_log_are_no_markdown():
     text = markdown([Sentence("a [link](http://x) <b> `c` *d*\n# e", "warning"), Table(("", "n"), (("a|b", "1"),))])
-    assert text.splitlines()[0] == r"- **a \[link\](http://x) \<b\> \`c\` \*d\* \# e**"
+    assert text.splitlines()[0] == r"- **a \[link\](http\://x) \<b\> \`c\` \*d\* \# e**"
     assert r"| a\|b | 1 |" in text
 
 

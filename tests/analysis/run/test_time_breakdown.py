@@ -200,6 +200,14 @@ def test_work_of_a_rate_is_its_steps_work_over_its_time():
     assert found == pytest.approx({"steady": 8000, "with_stalls": 7200, "all_steps": 80_000 / 15, "wall_clock": 4000})
 
 
+def test_steps_of_a_row_without_a_rate_count_as_the_others():
+    """Ten steps of 1 s and 8000 tokens, two of which print no rate."""
+    tokens = [8000.0] * 4 + [None] * 2 + [8000.0] * 4
+    frame = computed(rows(list(range(1, 11)))).with_columns(tokens_per_second_per_device=pl.Series(tokens))
+    named = {row["rate"]: row["tokens_per_second_per_device"] for row in name_rates(frame, 20.0).to_dicts()}
+    assert named == pytest.approx({"steady": 8000, "with_stalls": 8000, "all_steps": 8000, "wall_clock": 4000})
+
+
 def test_a_rate_of_replayed_rows_alone_is_unknown():
     frame = computed(rows([1, 2, 3, 4, 5])).with_columns(
         tokens_per_second_per_device=pl.Series([None, None, None, 8000.0, None])
