@@ -161,13 +161,14 @@ class _Reader:
     def _remembered(self, blocks: Iterator[TextBlock]) -> Iterator[TextBlock]:
         """The ``blocks`` of one source, of which the first and the last lines are kept."""
         size = min(END_BYTES, MOST_END_BYTES // len(self._sources))
-        block = None
-        for number, block in enumerate(blocks):
-            if number == 0:
+        tail = None
+        for block in blocks:
+            if tail is None:
                 self._heads.append(block.head(size))
+            tail = block.tail(size) if tail is None else block.after(tail, size)
             yield block
-        if block is not None:
-            self._tails.append(block.tail(size))
+        if tail is not None:
+            self._tails.append(tail)
 
     def _keep(self, block: TextBlock, findings: Callable[[], BlockContents]) -> None:
         contents = findings()
