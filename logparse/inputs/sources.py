@@ -44,6 +44,9 @@ class Source:
     bytes from its beginning are to be read; None is all.
 
     ``is_wrong`` says that the text of a compressed file is wrong somewhere before the end of what can be read.
+
+    Of what grows, ``end`` is how many of its bytes are to be read now, and two equal values of ``version`` mean equal
+    bytes; ``spool`` is the file in which standard input is kept.
     """
 
     name: str
@@ -53,10 +56,15 @@ class Source:
     watch: Callable[[], None] | None = None
     part: int | None = None
     is_wrong: bool = False
+    end: int | None = None
+    version: object = None
+    spool: Path | None = None
 
     @property
     def size(self) -> int | None:
         """Bytes in the file; None of what is not a regular file."""
+        if self.end is not None and self.path is not None:
+            return self.end
         if isinstance(self.path, StoredObject):
             return self.path.size
         return self.path.stat().st_size if self.path is not None and self.path.is_file() else None
@@ -87,6 +95,15 @@ def is_binary(source: Source) -> bool:
         return False
 
 
+def is_plain(source: Source) -> bool:
+    """Whether ``source`` is a file of this machine that is not compressed, so that any part of it can be read."""
+    path = source.path or source.spool
+    if not isinstance(path, Path) or not path.is_file():
+        return False
+    with open_source(source) as raw:
+        return decompressed(raw) is raw
+
+
 def text_chunks(source: Source, sizes: Iterator[int], begin: int = 0) -> Iterator[bytes]:
     """The bytes of ``source`` from ``begin`` on, decompressed, in chunks of ``sizes``. Raises InputError.
 
@@ -106,6 +123,8 @@ def open_source(source: Source) -> io.BufferedReader:
     if isinstance(source.path, StoredObject):
         return source.path.open()
     try:
+        if source.spool is not None:
+            return source.spool.open("rb")
         if _never_ends(source.path):
             problem = tr("not a file: {path} is a device file", path=source.name)
             raise InputError(problem, remedy=tr("pass the log file, or pipe the log to stdin"))
@@ -166,7 +185,8 @@ def _chunks(source: Source, sizes: Iterator[int], begin: int) -> Iterator[bytes]
             if begin:
                 raw.seek(begin)
             stream = raw if begin else decompressed(raw)
-            left = None if source.part is None else source.part - begin
+            ends = [end for end in (source.part, source.end) if end is not None]
+            left = min(ends) - begin if ends else None
             # Whole lines need not be put together; of an object every look would be a request.
             looks = stream is raw and isinstance(source.path, Path)
             for size in sizes:
