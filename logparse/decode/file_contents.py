@@ -150,6 +150,10 @@ class Memory:
         self.read_again += blocks <= self._furthest.get(source.name, 0)
         self._furthest[source.name] = max(blocks, self._furthest.get(source.name, 0))
 
+    def lines_of(self, name: str) -> int:
+        """How many lines of the file with this ``name`` were read."""
+        return max((known.whole.lines for key, known in self._known.items() if key[2] == name), default=0)
+
     def forget(self, name: str) -> None:
         """Forget the file with this ``name``, which has other bytes now."""
         self.parts.pop(name, None)

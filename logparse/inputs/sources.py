@@ -97,7 +97,7 @@ def is_binary(source: Source) -> bool:
 
 def is_plain(source: Source) -> bool:
     """Whether ``source`` is a file of this machine that is not compressed, so that any part of it can be read."""
-    path = source.path or source.spool
+    path = source.spool or source.path
     if not isinstance(path, Path) or not path.is_file():
         return False
     with open_source(source) as raw:
