@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import repeat
 from pathlib import PurePath
 from typing import Any
 
@@ -19,12 +20,12 @@ from logparse.decode.block_contents import BlockContents
 from logparse.decode.first_timestamps import BACK, first_stamps
 from logparse.decode.marker_filter import LineSearch, find, search_all
 from logparse.decode.sample_files import SPOT_BYTES, Spots, spots_of
-from logparse.decode.settings import BlockReader
+from logparse.decode.settings import BlockReader, inside_of
 from logparse.errors import InputError
 from logparse.file_parts import FilePart
 from logparse.formats._base import LogFormat
 from logparse.inputs.ranks import place_of
-from logparse.inputs.sources import Source, text_chunks
+from logparse.inputs.sources import Source, ends_with_returns, text_chunks
 from logparse.lazy_regex import lazy_regex
 from logparse.schema import BEGINNINGS
 
@@ -160,7 +161,7 @@ class _Ends:
         """Whether a process begins before the first step: it prints its settings, or that it starts."""
         reader = BlockReader([block for block in self._search.blocks if block.at_start])
         reader.read(self._spots.head, self._head.marked)
-        opened = [frame["opened"] for frame in reader.inside().values()]
+        opened = [frame["opened"] for frame in inside_of([reader]).values()]
         kinds = [frame for frame in self._head.records.values() if "kind" in frame.columns]
         opened += [frame.filter(pl.col("kind").is_in(BEGINNINGS))["line_number"] for frame in kinds]
         return any((lines < self._first_step).any() for lines in opened)
@@ -175,7 +176,9 @@ class _Ends:
             size = self.source.size or 0
             if size > WHOLE_BYTES and (spots := spots_of(self.source, size)) is not None:
                 return spots
-            text = next(text_chunks(Source(self.source.name, self.source.path), WHOLE_BYTES), b"")
+            one = Source(self.source.name, self.source.path, end=self.source.end, spool=self.source.spool)
+            text = next(text_chunks(one, repeat(WHOLE_BYTES)), b"").replace(b"\0", b"")
+            text = text.replace(b"\r", b"\n") if ends_with_returns(text) else text
         except InputError:
             # Reading it says what is wrong.
             text = b""

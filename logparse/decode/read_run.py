@@ -133,11 +133,19 @@ def read_run(
     Raises InputError for files that cannot be read (and, with ``strict``, for torn lines and malformed values),
     NoStepLineError where no format finds a step line.
     """
-    formats = _formats(format_name)
+    formats = formats_named(format_name)
     sources = join_parts(find_sources(arguments), formats)
     if watch is not None:
         _watch(sources, watch)
     contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
+    return log_of(contents, sources, format_name, strict, name or run_names([arguments])[0])
+
+
+def log_of(
+    contents: Contents, sources: Sequence[Source], format_name: str | LogFormat | None, strict: bool, name: str
+) -> ParsedLog:
+    """The run, called ``name``, whose ``contents`` were read of ``sources``. Raises as ``read_run``."""
+    formats = formats_named(format_name)
     if not contents.lines:
         raise _empty(sources)
     starts = {fmt.name: _starts(contents.inside, fmt) for fmt in formats}
@@ -145,7 +153,6 @@ def read_run(
     coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, with_own_places(stepped.malformed, file_parts(sources)))
-    name = name or run_names([arguments])[0]
     clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
     steps = _in_order(_of_run(stepped.steps, name, clock), sources)
     if (kept := kept_back(steps)) is not None:
@@ -211,7 +218,11 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     sources = join_parts(find_sources(arguments), known_formats())
     if watch is not None:
         _watch(sources, watch)
-    contents = read_sources(sources, known_formats(), jobs=jobs or CORES)
+    return ending_in(read_sources(sources, known_formats(), jobs=jobs or CORES), sources)
+
+
+def ending_in(contents: Contents, sources: Sequence[Source]) -> Ending:
+    """How the run ended whose ``contents`` were read of ``sources``. Raises as ``diagnose_run``."""
     if not contents.lines:
         raise _empty(sources)
     formats = [fmt for fmt, _ in contents.steps]
@@ -229,7 +240,8 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     return map_texts(with_own_places(ending, file_parts(sources)), mask_text)
 
 
-def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
+def formats_named(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
+    """The one format that is ``named``, or all that are known."""
     if isinstance(named, LogFormat):
         return (named,)
     return (find_format(named),) if named else known_formats()

@@ -1,0 +1,1 @@
+"""A running job: files that grow, what is known of them at each time, and alarms."""
