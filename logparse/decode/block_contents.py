@@ -6,12 +6,10 @@ Comes in: lines of one file. Goes out: what each format reads of them, and the f
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
-from typing import TypeVar
 
 import polars as pl
-import regex
 
 from logparse.decode.fast_path import Templates
 from logparse.decode.records import Found, find_records
@@ -22,13 +20,11 @@ from logparse.decode.values import holds, there
 from logparse.decode.versions import DEVICE_SPELLINGS, MARKERS
 from logparse.failures.scan import Hit
 from logparse.formats._base import Block, LogFormat
+from logparse.inputs.literals import any_of
 from logparse.light_dataclass import dataclass
 
-Text = TypeVar("Text", pl.Expr, pl.Series)
 # Of software and devices, in the log of every format.
 VERSION_MARKERS = (*MARKERS, *(spelling.marker for spelling in DEVICE_SPELLINGS))
-# Bytes from which on a regex of many literals is worth its building.
-WORTH_A_REGEX = 2**20
 
 
 @dataclass(frozen=True)
@@ -82,27 +78,6 @@ class BlockContents:
         """The line of the first step line of any format; None where there is none."""
         heads: list[int] = [block.rows["line_number"][0] for block in self.steps.values() if len(block.rows)]
         return min(heads, default=None)
-
-
-def any_of(literals: tuple[str, ...], text: Text, size: int) -> Text:
-    """Whether each text holds any of ``literals``; all of them together have ``size`` bytes.
-
-    The regex engine of polars looks at memory speed, but a regex of all formats takes longer to build than a small log
-    to read.
-    """
-    if is_worth_a_regex(size):
-        return text.str.contains(_regex_of(literals))
-    return text.str.contains_any(list(literals))
-
-
-def is_worth_a_regex(size: int) -> bool:
-    """Whether so many bytes are searched sooner with a regex of many literals, its building included."""
-    return size >= WORTH_A_REGEX
-
-
-@cache
-def _regex_of(literals: tuple[str, ...]) -> str:
-    return "|".join(regex.escape(literal, special_only=True) for literal in literals)
 
 
 def find_in(marked: pl.DataFrame, wanted: Wanted, size: int) -> BlockContents:

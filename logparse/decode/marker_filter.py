@@ -10,7 +10,7 @@ from functools import cached_property
 
 import polars as pl
 
-from logparse.decode.block_contents import BlockContents, Wanted, any_of, find_in, is_worth_a_regex
+from logparse.decode.block_contents import BlockContents, Wanted, find_in
 from logparse.decode.fast_path import Templates
 from logparse.decode.marker_fragments import Sieve
 from logparse.decode.merge_formats import may_complete
@@ -18,6 +18,7 @@ from logparse.failures.ranks.times import RANK_MARKS, find_rank_times
 from logparse.failures.scan import find_hits
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.literals import any_of, is_worth_a_regex
 from logparse.light_dataclass import dataclass, replace
 
 

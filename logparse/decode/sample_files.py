@@ -13,11 +13,12 @@ from itertools import chain
 
 import polars as pl
 
-from logparse.decode.block_contents import BlockContents, any_of
+from logparse.decode.block_contents import BlockContents
 from logparse.decode.marker_filter import LineSearch, find
 from logparse.decode.settings import BlockReader, inside_of
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.compression import PACKED
+from logparse.inputs.literals import any_of
 from logparse.inputs.sources import Source, open_source
 from logparse.inputs.unwrap import Wrapping, learn_wrapping, unescaped
 from logparse.light_dataclass import dataclass

@@ -17,6 +17,7 @@ import polars as pl
 
 from logparse.errors import InputError
 from logparse.findings import warning
+from logparse.inputs.literals import any_of
 from logparse.inputs.sources import GIVE_TEXT, Source, ends_with_returns, text_chunks
 from logparse.inputs.unwrap import MOST_PASTED, PLAIN, Wrapping, bare, learn_wrapping, opened, unescaped
 from logparse.language import tr
@@ -113,13 +114,14 @@ class TextBlock:
             return pl.DataFrame(schema=LINE_COLUMNS)
         return self._rows(self.texts, pl.int_range(self.count, dtype=pl.Int64, eager=True))
 
-    def matching(self, *patterns: str) -> pl.DataFrame:
-        """Those of the ``lines`` in which one of ``patterns`` is found.
+    def matching(self, *patterns: str, literals: tuple[str, ...] = ()) -> pl.DataFrame:
+        """Those of the ``lines`` in which one of ``patterns`` or of ``literals`` is found.
 
         A series is searched by the calling thread. A frame would be searched by threads of polars, which take cores
         from the threads that read other blocks.
         """
-        matches = reduce(or_, (self.texts.str.contains(pattern) for pattern in patterns))
+        found = [any_of(literals, self.texts, len(self.text))] if literals else []
+        matches = reduce(or_, (self.texts.str.contains(pattern) for pattern in patterns), *found)
         return self._rows(self.texts.filter(matches), matches.arg_true().cast(pl.Int64))
 
     def _rows(self, texts: pl.Series, places: pl.Series) -> pl.DataFrame:

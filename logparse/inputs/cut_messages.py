@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import takewhile
 
+import polars as pl
+
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.cut_lines import NARROWEST
+from logparse.inputs.literals import any_of
 from logparse.inputs.writers import read_prefixes
 
 # Columns of a terminal, at most. No line of a text that one wrapped is longer than its width, and several are as long.
@@ -26,13 +29,19 @@ def wrap_width(block: TextBlock) -> int | None:
     return longest if (lengths == longest).sum() >= FEWEST_FULL else None
 
 
-def joined_lines(block: TextBlock, pattern: str, width: int) -> Iterator[tuple[int, str, str]]:
-    """Lines of full width with what follows, where ``pattern`` is found: number, line, the rest of the message."""
+def joined_lines(
+    block: TextBlock, pattern: str, literals: tuple[str, ...], width: int
+) -> Iterator[tuple[int, str, str]]:
+    """Lines of full width with what follows, where ``pattern`` or one of ``literals`` is found.
+
+    The number, the line, and the rest of the message.
+    """
     texts = block.texts
     places = (texts.str.len_chars() == width).arg_true()
     places = places.filter(places < len(texts) - 1)
     pairs = texts.gather(places) + texts.gather(places + 1)
-    for place in places.filter(pairs.str.contains(pattern)):
+    found = pairs.str.contains(pattern) | any_of(literals, pairs, len(block.text))
+    for place in places.filter(found):
         if not _is_of_another(texts[place + 1]):
             yield block.first + place, texts[place], texts[place + 1]
 
@@ -51,12 +60,15 @@ def message_at(block: TextBlock, number: int, width: int | None) -> tuple[str, s
     return "".join(texts[:n]), "\n".join(texts[n : n + LINES_BELOW])
 
 
-def cut_lines(block: TextBlock, pattern: str) -> list[int]:
-    """Numbers of lines whose end has ``pattern`` only with the beginning of the next one, at any width."""
+def cut_lines(block: TextBlock, literals: tuple[str, ...]) -> list[int]:
+    """Numbers of lines whose end has one of ``literals`` only with the beginning of the next one, at any width."""
     ends = block.texts.str.slice(-LONGEST_CUT)
     heads = block.texts.str.head(LONGEST_CUT).shift(-1).fill_null("")
-    both = (ends + heads).str.contains(pattern) | (ends.str.strip_chars_end() + " " + heads).str.contains(pattern)
-    cut = both & ~ends.str.contains(pattern) & ~heads.str.contains(pattern)
+    # All are searched at once: to get ready for so many literals takes longer than to look for them.
+    parts = pl.concat([ends + heads, ends.str.strip_chars_end() + " " + heads, ends, heads])
+    found = any_of(literals, parts, len(block.text))
+    joined, spaced, in_end, in_head = (found.slice(at * len(ends), len(ends)) for at in range(4))
+    cut = (joined | spaced) & ~in_end & ~in_head
     return [block.first + at for at in cut.arg_true().to_list()]
 
 

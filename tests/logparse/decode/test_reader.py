@@ -82,7 +82,7 @@ def test_any_size_of_blocks_says_the_same(case, monkeypatch):
     # What lies beneath the best is looked for only until it is known, where it cannot complete it.
     beneath = {fmt.name for fmt in all_formats() if fmt.beneath > best.beneath and not may_complete(fmt, best)}
     size = max(path.stat().st_size for path in paths)
-    monkeypatch.setattr("logparse.decode.block_contents.WORTH_A_REGEX", 0)
+    monkeypatch.setattr("logparse.inputs.literals.WORTH_A_REGEX", 0)
     found = everything(read(*paths, block_bytes=max(700, size // 5)))
     # Of the other formats only the step lines are looked for once one is known.
     others = {fmt.name for fmt in all_formats()} - {best.name}
