@@ -23,6 +23,7 @@ from logparse.decode.settings import BlockReader
 from logparse.errors import InputError
 from logparse.file_parts import FilePart
 from logparse.formats._base import LogFormat
+from logparse.inputs.blocks import TextBlock
 from logparse.inputs.ranks import place_of
 from logparse.inputs.sources import Source, text_chunks
 from logparse.lazy_regex import lazy_regex
@@ -97,15 +98,16 @@ class _Ends:
         self.source, self._search = source, search
 
     def goes_on(self, chain: Sequence[_Ends]) -> bool:
-        """Whether this file goes on where the files of ``chain`` end."""
+        """Whether this file goes on where the files of ``chain`` end, as steps, stamps or open settings show."""
+        before = chain[-1]
         if self._begins_like(chain[0]):
             return False
-        if not any(before.steps for before in chain):
-            return _rises(chain[-1].stamp, self.stamp)
-        if self._starts or not _rises(chain[-1].stamp, self.stamp):
+        if self.steps and before.steps:
+            return not self._starts and any(self._follows(before, name) for name in before.steps if name in self.steps)
+        if self._starts and any(end.steps for end in chain):
             return False
-        # After the last step no other need come.
-        return not self.steps or any(name in self.steps and self._follows(chain[-1], name) for name in chain[-1].steps)
+        in_order = None not in (before.last_stamp, self.stamp) and before.last_stamp <= self.stamp
+        return in_order or before._is_open
 
     def _begins_like(self, other: _Ends) -> bool:
         """Whether it begins with the first lines of ``other``, of those that both print once, before their steps."""
@@ -120,20 +122,22 @@ class _Ends:
         # Lines of one epoch that print no more of their place.
         sure = [c for c in common if c != "epoch" or None not in (*first[c], *earlier[c])]
         grows = any(first[c] > earlier[c] for c in sure) or not sure
-        return grows and all(first[c][0] >= earlier[c][0] for c in common) and _rises(before.last_stamp, self.stamp)
+        last = before.last_stamp_of_step
+        in_order = None in (last, self.stamp) or last - BACK <= self.stamp
+        return grows and in_order and all(first[c][0] >= earlier[c][0] for c in common)
 
     @cached_property
     def _before(self) -> dict[str, None]:
         """The lines before the first step, with any numbers."""
-        return _shapes(self._spots.head.texts[: self._first_step - 1])
+        return _shapes(self._block.texts[: self._first_step - 1])
 
     @cached_property
     def _after(self) -> dict[str, None]:
-        return _shapes(self._spots.head.texts[self._first_step - 1 :])
+        return _shapes(self._block.texts[self._first_step - 1 :])
 
     @property
     def _first_step(self) -> int:
-        return self._head.first_step or self._spots.head.count + 1
+        return self._head.first_step or self._block.count + 1
 
     @property
     def steps(self) -> dict[str, pl.DataFrame]:
@@ -143,31 +147,56 @@ class _Ends:
     @cached_property
     def stamp(self) -> Any:
         """The first stamp of any line."""
-        block = self._spots.head
+        block = self._block
         return first_stamps(block.bare(block.lines), None)["first"].min()
 
     @cached_property
     def last_stamp(self) -> Any:
-        """The last stamp of a step line, less the time by which lines of threads can be late; None where none has."""
-        tail = next(self._spots.others)
-        rows = (_rows(find(tail, self._search)) if tail.count else {}) or self.steps
-        stamps = [frame["timestamp"].drop_nulls()[-1:] for frame in rows.values()]
-        last: Any = pl.concat(stamps).max() if stamps else None
-        return last and last - BACK
+        """The last stamp of any line."""
+        block = self._tail
+        return first_stamps(block.bare(block.lines), None)["last"].max()
 
     @cached_property
+    def last_stamp_of_step(self) -> Any:
+        """The last stamp of a step line."""
+        rows = _rows(find(self._tail, self._search)) or self.steps
+        stamps = [frame["timestamp"].drop_nulls()[-1:] for frame in rows.values()]
+        return pl.concat(stamps).max() if stamps else None
+
+    @cached_property
+    def _tail(self) -> TextBlock:
+        """The last lines; the first where these are all, or where no others can be found."""
+        tail = next(self._spots.others)
+        return tail if tail.count else self._block
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether it ends within a block of settings."""
+        return self._tail is self._block and self._settings.is_open
+
+    @property
     def _starts(self) -> bool:
         """Whether a process begins before the first step: it prints its settings, or that it starts."""
-        reader = BlockReader([block for block in self._search.blocks if block.at_start])
-        reader.read(self._spots.head, self._head.marked)
-        opened = [frame["opened"] for frame in reader.inside().values()]
+        opened = [frame["opened"] for frame in self._settings.inside().values()]
         kinds = [frame for frame in self._head.records.values() if "kind" in frame.columns]
         opened += [frame.filter(pl.col("kind").is_in(BEGINNINGS))["line_number"] for frame in kinds]
         return any((lines < self._first_step).any() for lines in opened)
 
     @cached_property
+    def _settings(self) -> BlockReader:
+        """The blocks of settings that a start prints among the first lines."""
+        reader = BlockReader([block for block in self._search.blocks if block.at_start])
+        reader.read(self._block, self._head.marked)
+        return reader
+
+    @cached_property
+    def _block(self) -> TextBlock:
+        """The first lines."""
+        return self._spots.head
+
+    @cached_property
     def _head(self) -> BlockContents:
-        return find(self._spots.head, self._search)
+        return find(self._block, self._search)
 
     @cached_property
     def _spots(self) -> Spots:
@@ -188,10 +217,6 @@ def _rows(contents: BlockContents) -> dict[str, pl.DataFrame]:
 
 def _shapes(lines: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(filter(None, (regex.sub(r"[\d.]+", "0", line).strip() for line in lines)))
-
-
-def _rises(before: Any, after: Any) -> bool:
-    return before is None or after is None or before <= after
 
 
 def _first_values(rows: pl.DataFrame) -> dict[str, tuple[Any, Any]]:
