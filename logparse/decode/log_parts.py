@@ -32,6 +32,8 @@ from logparse.schema import BEGINNINGS
 # What numbers the files of a log that was cut: 1, -2, .3, _2026-08-18; of split(1) two letters at the end.
 _NUMBER, _LETTERS = lazy_regex(r"[-._]?\d+"), lazy_regex(r"(?<=[-._])[a-z]{2}$|(?<=^x)[a-z]{2}$")
 _PACKED = lazy_regex(r"\.(?:gz|bz2|xz|zst)$")
+# So many files are of processes rather than parts; to look at each takes 30 ms.
+MOST_PARTS = 100
 # A file of no more is looked at as a whole.
 WHOLE_BYTES = 4 * SPOT_BYTES
 # The first lines of a log show a start where at least this share of so many begins another file.
@@ -67,8 +69,8 @@ def _name_without_number(source: Source) -> object:
 
 def _chains(group: Sequence[Source], search: LineSearch) -> list[list[Source]]:
     """The files of ``group`` that go on one after the other, in their order or in that of a rotation."""
-    if len(group) == 1:
-        return [list(group)]
+    if len(group) == 1 or len(group) > MOST_PARTS:
+        return [[source] for source in group]
     ends = [_Ends(source, search) for source in group]
     first, second = (_PACKED.sub("", source.name) for source in group[:2])
     # Rotation numbers what it puts aside: run.log goes on where run.log.1 ends.
