@@ -24,6 +24,7 @@ from logparse.errors import InputError
 from logparse.file_parts import FilePart
 from logparse.formats._base import LogFormat
 from logparse.inputs.blocks import TextBlock
+from logparse.inputs.discovery import natural
 from logparse.inputs.ranks import place_of
 from logparse.inputs.sources import Source, text_chunks
 from logparse.lazy_regex import lazy_regex
@@ -74,7 +75,10 @@ def _chains(group: Sequence[Source], search: LineSearch) -> list[list[Source]]:
     ends = [_Ends(source, search) for source in group]
     first, second = (_PACKED.sub("", source.name) for source in group[:2])
     # Rotation numbers what it puts aside: run.log goes on where run.log.1 ends.
-    orders = [ends, ends[::-1]] if not second.startswith(first) else [ends[::-1], ends]
+    given = ends[::-1] if second.startswith(first) else ends
+    # A shell names run.log.10 before run.log.2.
+    counted = sorted(ends, key=lambda one: natural(one.source.name))
+    orders = (given, given[::-1], counted, counted[::-1])
     return min((_in_chains(order) for order in orders), key=len)
 
 

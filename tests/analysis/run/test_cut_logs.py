@@ -116,6 +116,12 @@ def test_rotated_files_are_read_in_the_order_of_their_steps(tmp_path):
     assert (run.steps["step"].to_list(), len(run.segments)) == (list(range(1, 61)), 1)
 
 
+def test_parts_are_read_by_their_numbers_in_whatever_order_they_are_named(tmp_path):
+    names = written(tmp_path, **{f"run{n}": (DUMP if n == 1 else "") + steps(10 * n - 9, 10 * n) for n in range(1, 12)})
+    run = logparse.analyze(*sorted(map(str, names)))
+    assert (run.steps["step"].to_list(), len(run.segments), len(run.log.parts)) == (list(range(1, 111)), 1, 11)
+
+
 @pytest.mark.parametrize(
     "second",
     [DUMP + steps(41, 60), steps(1, 60), DUMP + steps(1, 60)],
