@@ -123,7 +123,8 @@ class _Ends:
 
     def _follows(self, before: _Ends, name: str) -> bool:
         """Whether the steps that the format ``name`` reads go on after those of ``before``."""
-        first, earlier = _first_values(self.steps[name]), _first_values(before.steps[name])
+        mine, theirs = _of_one_plan(self.steps[name], before.steps[name])
+        first, earlier = _first_values(mine), _first_values(theirs)
         common = first.keys() & earlier.keys()
         # Lines of one epoch that print no more of their place.
         sure = [c for c in common if c != "epoch" or None not in (*first[c], *earlier[c])]
@@ -223,6 +224,13 @@ def _rows(contents: BlockContents) -> dict[str, pl.DataFrame]:
 
 def _shapes(lines: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(filter(None, (regex.sub(r"[\d.]+", "0", line).strip() for line in lines)))
+
+
+def _of_one_plan(*rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The ``rows`` of two files with the longest plan that both print: a bar of an evaluation counts anew."""
+    plans = [set(frame["train_steps"].drop_nulls()) if "train_steps" in frame.columns else set() for frame in rows]
+    longest = max(set.intersection(*plans), default=None)
+    return [frame if longest is None else frame.filter(pl.col("train_steps") == longest) for frame in rows]
 
 
 def _first_values(rows: pl.DataFrame) -> dict[str, tuple[Any, Any]]:
