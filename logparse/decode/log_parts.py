@@ -106,14 +106,15 @@ class _Ends:
     def goes_on(self, chain: Sequence[_Ends]) -> bool:
         """Whether this file goes on where the files of ``chain`` end, as steps, stamps or open settings show."""
         before = chain[-1]
+        if before._ends_in_settings and not any(map(len, self._settings.inside().values())):
+            return True
         if self._begins_like(chain[0]):
             return False
         if self.steps and before.steps:
             return not self._starts and any(self._follows(before, name) for name in before.steps if name in self.steps)
         if self._starts and any(end.steps for end in chain):
             return False
-        in_order = None not in (before.last_stamp, self.stamp) and before.last_stamp <= self.stamp
-        return in_order or before._is_open
+        return None not in (before.last_stamp, self.stamp) and bool(before.last_stamp <= self.stamp)
 
     def _begins_like(self, other: _Ends) -> bool:
         """Whether it begins with the first lines of ``other``, of those that both print once, before their steps."""
@@ -177,8 +178,8 @@ class _Ends:
         return tail if tail.count else self._block
 
     @property
-    def _is_open(self) -> bool:
-        """Whether it ends within a block of settings."""
+    def _ends_in_settings(self) -> bool:
+        """Whether it ends within the block of settings of a start."""
         return self._tail is self._block and self._settings.is_open
 
     @property
