@@ -24,6 +24,8 @@ from logparse.decode.settings import BlockReader, inside_of
 from logparse.errors import InputError
 from logparse.file_parts import FilePart
 from logparse.formats._base import LogFormat
+from logparse.inputs.blocks import TextBlock
+from logparse.inputs.discovery import natural
 from logparse.inputs.ranks import place_of
 from logparse.inputs.sources import Source, ends_with_returns, text_chunks
 from logparse.lazy_regex import lazy_regex
@@ -32,6 +34,8 @@ from logparse.schema import BEGINNINGS
 # What numbers the files of a log that was cut: 1, -2, .3, _2026-08-18; of split(1) two letters at the end.
 _NUMBER, _LETTERS = lazy_regex(r"[-._]?\d+"), lazy_regex(r"(?<=[-._])[a-z]{2}$|(?<=^x)[a-z]{2}$")
 _PACKED = lazy_regex(r"\.(?:gz|bz2|xz|zst)$")
+# So many files are of processes rather than parts; to look at each takes 30 ms.
+MOST_PARTS = 100
 # A file of no more is looked at as a whole.
 WHOLE_BYTES = 4 * SPOT_BYTES
 # The first lines of a log show a start where at least this share of so many begins another file.
@@ -67,12 +71,15 @@ def _name_without_number(source: Source) -> object:
 
 def _chains(group: Sequence[Source], search: LineSearch) -> list[list[Source]]:
     """The files of ``group`` that go on one after the other, in their order or in that of a rotation."""
-    if len(group) == 1:
-        return [list(group)]
+    if len(group) == 1 or len(group) > MOST_PARTS:
+        return [[source] for source in group]
     ends = [_Ends(source, search) for source in group]
     first, second = (_PACKED.sub("", source.name) for source in group[:2])
     # Rotation numbers what it puts aside: run.log goes on where run.log.1 ends.
-    orders = [ends, ends[::-1]] if not second.startswith(first) else [ends[::-1], ends]
+    given = ends[::-1] if second.startswith(first) else ends
+    # A shell names run.log.10 before run.log.2.
+    counted = sorted(ends, key=lambda one: natural(one.source.name))
+    orders = (given, given[::-1], counted, counted[::-1])
     return min((_in_chains(order) for order in orders), key=len)
 
 
@@ -98,15 +105,17 @@ class _Ends:
         self.source, self._search = source, search
 
     def goes_on(self, chain: Sequence[_Ends]) -> bool:
-        """Whether this file goes on where the files of ``chain`` end."""
+        """Whether this file goes on where the files of ``chain`` end, as steps, stamps or open settings show."""
+        before = chain[-1]
+        if before._ends_in_settings and not any(map(len, inside_of([self._settings]).values())):
+            return True
         if self._begins_like(chain[0]):
             return False
-        if not any(before.steps for before in chain):
-            return _rises(chain[-1].stamp, self.stamp)
-        if self._starts or not _rises(chain[-1].stamp, self.stamp):
+        if self.steps and before.steps:
+            return not self._starts and any(self._follows(before, name) for name in before.steps if name in self.steps)
+        if self._starts and any(end.steps for end in chain):
             return False
-        # After the last step no other need come.
-        return not self.steps or any(name in self.steps and self._follows(chain[-1], name) for name in chain[-1].steps)
+        return None not in (before.last_stamp, self.stamp) and bool(before.last_stamp <= self.stamp)
 
     def _begins_like(self, other: _Ends) -> bool:
         """Whether it begins with the first lines of ``other``, of those that both print once, before their steps."""
@@ -116,25 +125,28 @@ class _Ends:
 
     def _follows(self, before: _Ends, name: str) -> bool:
         """Whether the steps that the format ``name`` reads go on after those of ``before``."""
-        first, earlier = _first_values(self.steps[name]), _first_values(before.steps[name])
+        mine, theirs = _of_one_plan(self.steps[name], before.steps[name])
+        first, earlier = _first_values(mine), _first_values(theirs)
         common = first.keys() & earlier.keys()
         # Lines of one epoch that print no more of their place.
         sure = [c for c in common if c != "epoch" or None not in (*first[c], *earlier[c])]
         grows = any(first[c] > earlier[c] for c in sure) or not sure
-        return grows and all(first[c][0] >= earlier[c][0] for c in common) and _rises(before.last_stamp, self.stamp)
+        last = before.last_stamp_of_step
+        in_order = None in (last, self.stamp) or last - BACK <= self.stamp
+        return grows and in_order and all(first[c][0] >= earlier[c][0] for c in common)
 
     @cached_property
     def _before(self) -> dict[str, None]:
         """The lines before the first step, with any numbers."""
-        return _shapes(self._spots.head.texts[: self._first_step - 1])
+        return _shapes(self._block.texts[: self._first_step - 1])
 
     @cached_property
     def _after(self) -> dict[str, None]:
-        return _shapes(self._spots.head.texts[self._first_step - 1 :])
+        return _shapes(self._block.texts[self._first_step - 1 :])
 
     @property
     def _first_step(self) -> int:
-        return self._head.first_step or self._spots.head.count + 1
+        return self._head.first_step or self._block.count + 1
 
     @property
     def steps(self) -> dict[str, pl.DataFrame]:
@@ -144,31 +156,56 @@ class _Ends:
     @cached_property
     def stamp(self) -> Any:
         """The first stamp of any line."""
-        block = self._spots.head
+        block = self._block
         return first_stamps(block.bare(block.lines), None)["first"].min()
 
     @cached_property
     def last_stamp(self) -> Any:
-        """The last stamp of a step line, less the time by which lines of threads can be late; None where none has."""
-        tail = next(self._spots.others)
-        rows = (_rows(find(tail, self._search)) if tail.count else {}) or self.steps
-        stamps = [frame["timestamp"].drop_nulls()[-1:] for frame in rows.values()]
-        last: Any = pl.concat(stamps).max() if stamps else None
-        return last and last - BACK
+        """The last stamp of any line."""
+        block = self._tail
+        return first_stamps(block.bare(block.lines), None)["last"].max()
 
     @cached_property
+    def last_stamp_of_step(self) -> Any:
+        """The last stamp of a step line."""
+        rows = _rows(find(self._tail, self._search)) or self.steps
+        stamps = [frame["timestamp"].drop_nulls()[-1:] for frame in rows.values()]
+        return pl.concat(stamps).max() if stamps else None
+
+    @cached_property
+    def _tail(self) -> TextBlock:
+        """The last lines; the first where these are all, or where no others can be found."""
+        tail = next(self._spots.others)
+        return tail if tail.count else self._block
+
+    @property
+    def _ends_in_settings(self) -> bool:
+        """Whether it ends within the block of settings of a start."""
+        return self._tail is self._block and self._settings.is_open
+
+    @property
     def _starts(self) -> bool:
         """Whether a process begins before the first step: it prints its settings, or that it starts."""
-        reader = BlockReader([block for block in self._search.blocks if block.at_start])
-        reader.read(self._spots.head, self._head.marked)
-        opened = [frame["opened"] for frame in inside_of([reader]).values()]
+        opened = [frame["opened"] for frame in inside_of([self._settings]).values()]
         kinds = [frame for frame in self._head.records.values() if "kind" in frame.columns]
         opened += [frame.filter(pl.col("kind").is_in(BEGINNINGS))["line_number"] for frame in kinds]
         return any((lines < self._first_step).any() for lines in opened)
 
     @cached_property
+    def _settings(self) -> BlockReader:
+        """The blocks of settings that a start prints among the first lines."""
+        reader = BlockReader([block for block in self._search.blocks if block.at_start])
+        reader.read(self._block, self._head.marked)
+        return reader
+
+    @cached_property
+    def _block(self) -> TextBlock:
+        """The first lines."""
+        return self._spots.head
+
+    @cached_property
     def _head(self) -> BlockContents:
-        return find(self._spots.head, self._search)
+        return find(self._block, self._search)
 
     @cached_property
     def _spots(self) -> Spots:
@@ -193,8 +230,11 @@ def _shapes(lines: Iterable[str]) -> dict[str, None]:
     return dict.fromkeys(filter(None, (regex.sub(r"[\d.]+", "0", line).strip() for line in lines)))
 
 
-def _rises(before: Any, after: Any) -> bool:
-    return before is None or after is None or before <= after
+def _of_one_plan(*rows: pl.DataFrame) -> list[pl.DataFrame]:
+    """The ``rows`` of two files with the longest plan that both print: a bar of an evaluation counts anew."""
+    plans = [set(frame["train_steps"].drop_nulls()) if "train_steps" in frame.columns else set() for frame in rows]
+    longest = max(set.intersection(*plans), default=None)
+    return [frame if longest is None else frame.filter(pl.col("train_steps") == longest) for frame in rows]
 
 
 def _first_values(rows: pl.DataFrame) -> dict[str, tuple[Any, Any]]:

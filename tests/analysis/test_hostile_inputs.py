@@ -25,6 +25,11 @@ def test_wide_and_packed_text_is_read(tmp_path, data):
     assert (done.returncode, WHOLE in done.stdout, done.stderr) == (0, True, "")
 
 
+def test_wide_text_is_read_from_a_pipe(tmp_path):
+    done = run_logparse("analyze", "-", cwd=tmp_path, stdin=f"训练开始\n{TEXT}".encode("utf-32"))
+    assert (done.returncode, WHOLE in done.stdout, done.stderr) == (0, True, "")
+
+
 @pytest.mark.parametrize("kind", PACKED)
 @pytest.mark.parametrize("at", [0.01, 0.5, 0.99])
 def test_a_flipped_byte_is_told(tmp_path, kind, at):

@@ -9,15 +9,13 @@ from helpers import ROOT, arguments_dump, megatron_line
 
 import logparse
 from analysis.present.views.analyze_json import document
-from logparse.errors import LogparseError
+from logparse.errors import LogparseError, NoStepLineError
 
 FIXTURES = ROOT / "fixtures"
 PLACE = ("run", "source", "line_number")
 # What says where a value is from.
 OF_PLACES = {"name", "text", "sources", "source", "origin", "from", "line", "line_number", "recompute_origin", "lines"}
 KINDS = ("hf-trainer/standard-output-alone", "rounds/v5.0-result_0", "megatron/messy", "keras/eight-epochs")
-# The model of the reference prints the settings once more, so that a log cut there begins like another one.
-BEGIN_AGAIN = {"maxtext/notebook-dpo/run.log"}
 DUMP = arguments_dump({"world_size": 8, "log_interval": 1})
 
 
@@ -39,7 +37,7 @@ def answer(*logs):
 
 def cut(folder, log, at, names=("run.log.1", "run.log.2")):
     """``log`` in two files, the second of which begins after line ``at``."""
-    lines = log.read_bytes().splitlines(keepends=True)
+    lines = [line + b"\n" for line in log.read_bytes().removesuffix(b"\n").split(b"\n")]
     parts = [folder / name for name in names]
     for part, text in zip(parts, (lines[:at], lines[at:]), strict=True):
         part.write_bytes(b"".join(text))
@@ -57,21 +55,29 @@ def assert_same(folder, log, at):
         assert [before[source] + line for source, line in cut_places] == [line for _, line in places]
 
 
-def lines_of(log):
-    return log.read_bytes().count(b"\n")
+def between_steps(log):
+    """The lines after which ``log`` is cut: from its first step line on, and before its last.
+
+    Of files of which one has no step only stamps show the order.
+    """
+    try:
+        steps = logparse.analyze_many(log)[0].steps
+    except NoStepLineError:
+        return range(0)
+    return range(steps["line_number"].min(), steps["line_number"].max())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_log_cut_at_any_line_is_one_log(tmp_path, kind):
     (log, *_) = sorted(FIXTURES.glob(f"{kind}*/*.log")) or sorted(FIXTURES.glob(f"{kind}*.log"))
-    assert_same(tmp_path, log, random.Random(kind).randrange(1, lines_of(log)))
+    assert_same(tmp_path, log, random.Random(kind).choice(between_steps(log)))
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("log", sorted(FIXTURES.rglob("*.log")), ids=lambda log: log.relative_to(FIXTURES).as_posix())
 def test_every_log_cut_at_any_line_is_one_log(tmp_path, log):
-    chance, lines = random.Random(log.name), lines_of(log)
-    for at in {chance.randrange(1, lines) for _ in range(3)} if lines > 1 else ():
+    lines = between_steps(log)
+    for at in random.Random(log.name).sample(lines, min(3, len(lines))):
         assert_same(tmp_path, log, at)
 
 
@@ -93,12 +99,30 @@ def test_a_log_cut_within_a_line_loses_no_row(tmp_path):
     assert first == 2
 
 
+def test_a_log_cut_within_its_settings_keeps_them(tmp_path):
+    text = DUMP + steps(1, 40)
+    run = logparse.analyze(*map(str, written(tmp_path, run1=text[: len(DUMP) // 2], run2=text[len(DUMP) // 2 :])))
+    assert run.context.get("world_size") == 8
+
+
+def test_files_of_processes_that_print_no_step_stay_apart(tmp_path):
+    """Rank 0 of four prints the settings and the last one the steps, under names that tell no rank."""
+    run = logparse.analyze(*map(str, written(tmp_path, r0=DUMP, r3=steps(1, 40))))
+    assert (run.log.parts, run.context.get("world_size")) == ((), 8)
+
+
 def test_rotated_files_are_read_in_the_order_of_their_steps(tmp_path):
     """The names alone would put run.log first; a slow first line in a file is no start of its own here."""
     (tmp_path / "run.log.1").write_text(DUMP + steps(1, 40))
     (tmp_path / "run.log").write_text(steps(41, 41, 9000.0) + steps(42, 60))
     run = logparse.analyze(str(tmp_path))
     assert (run.steps["step"].to_list(), len(run.segments)) == (list(range(1, 61)), 1)
+
+
+def test_parts_are_read_by_their_numbers_in_whatever_order_they_are_named(tmp_path):
+    names = written(tmp_path, **{f"run{n}": (DUMP if n == 1 else "") + steps(10 * n - 9, 10 * n) for n in range(1, 12)})
+    run = logparse.analyze(*sorted(map(str, names)))
+    assert (run.steps["step"].to_list(), len(run.segments), len(run.log.parts)) == (list(range(1, 111)), 1, 11)
 
 
 @pytest.mark.parametrize(
