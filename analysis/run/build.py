@@ -64,7 +64,11 @@ def analyze_parts(
 
     With ``mixed_too`` runs that write to one file at the same time are too.
     """
-    loaded = load(logs, how, name, watch)
+    return parts_of(load(logs, how, name, watch), how, mixed_too)
+
+
+def parts_of(loaded: Loaded, how: RunOptions, mixed_too: bool = False) -> list[Run]:
+    """The runs of a log that was read, see ``analyze_parts``."""
     run = analyze_run(loaded, how)
     mixed, in_turn = run.analysis.streams, trainings_in_turn(run.steps)
     if mixed and mixed_too:

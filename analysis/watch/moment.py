@@ -5,6 +5,7 @@ from __future__ import annotations
 from analysis.run.run import Run
 from logparse.errors import LogparseError
 from logparse.failures.ending import Ending
+from logparse.findings import Note
 from logparse.light_dataclass import dataclass
 
 
@@ -29,6 +30,7 @@ class Moment:
     why. ``files`` are those that are followed. ``waiting`` are names that do not exist yet. ``ending`` is that of
     ``diagnose``, where no run can be built. ``seconds`` is what it took to build.
     ``ended`` says that the input cannot grow any more (a pipe that was closed).
+    ``notes`` report what happened to the files since the moment before.
     """
 
     at: float
@@ -39,3 +41,4 @@ class Moment:
     ending: Ending | None = None
     seconds: float = 0.0
     ended: bool = False
+    notes: tuple[Note, ...] = ()

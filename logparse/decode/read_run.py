@@ -132,8 +132,15 @@ def read_run(
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    formats = _formats(format_name)
-    contents = read_sources(sources, formats, jobs=jobs or CORES, all_files=all_files)
+    contents = read_sources(sources, formats_named(format_name), jobs=jobs or CORES, all_files=all_files)
+    return log_of(contents, sources, format_name, strict, name or run_names([arguments])[0])
+
+
+def log_of(
+    contents: Contents, sources: Sequence[Source], format_name: str | LogFormat | None, strict: bool, name: str
+) -> ParsedLog:
+    """The run, called ``name``, whose ``contents`` were read of ``sources``. Raises as ``read_run``."""
+    formats = formats_named(format_name)
     if not contents.lines:
         raise _empty(sources)
     starts = {fmt.name: _starts(contents.inside, fmt) for fmt in formats}
@@ -141,7 +148,6 @@ def read_run(
     coverage = Coverage(contents.lines, len(stepped.steps), stepped.torn, len(stepped.malformed), stepped.unread)
     if strict:
         _refuse_damage(coverage, stepped.malformed)
-    name = name or run_names([arguments])[0]
     clock = clock_of_steps(stepped.steps, [contents.stamps["first"]])
     steps = _in_order(_of_run(stepped.steps, name, clock), sources)
     if (kept := kept_back(steps)) is not None:
@@ -206,7 +212,11 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     sources = find_sources(arguments)
     if watch is not None:
         _watch(sources, watch)
-    contents = read_sources(sources, known_formats(), jobs=jobs or CORES)
+    return ending_in(read_sources(sources, known_formats(), jobs=jobs or CORES), sources)
+
+
+def ending_in(contents: Contents, sources: Sequence[Source]) -> Ending:
+    """How the run ended whose ``contents`` were read of ``sources``. Raises as ``diagnose_run``."""
     if not contents.lines:
         raise _empty(sources)
     formats = [fmt for fmt, _ in contents.steps]
@@ -224,7 +234,8 @@ def diagnose_run(arguments: Sequence[str], watch: Watch | None = None, jobs: int
     return map_texts(ending, mask_text)
 
 
-def _formats(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
+def formats_named(named: str | LogFormat | None) -> tuple[LogFormat, ...]:
+    """The one format that is ``named``, or all that are known."""
     if isinstance(named, LogFormat):
         return (named,)
     return (find_format(named),) if named else known_formats()

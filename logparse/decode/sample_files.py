@@ -15,7 +15,7 @@ import polars as pl
 
 from logparse.decode.block_contents import BlockContents, any_of
 from logparse.decode.marker_filter import LineSearch, find
-from logparse.decode.settings import BlockReader
+from logparse.decode.settings import BlockReader, inside_of
 from logparse.inputs.blocks import TextBlock
 from logparse.inputs.compression import PACKED
 from logparse.inputs.sources import Source, open_source
@@ -54,32 +54,39 @@ class Spots:
         return TextBlock(self.source.name, 1, text.count(b"\n"), True, unescaped(text), self._wrapping)
 
 
-def probe(sources: Sequence[Source], search: LineSearch, jobs: int) -> list[Source]:
+def probe(
+    sources: Sequence[Source], search: LineSearch, jobs: int, known: dict[str, int | None] | None = None
+) -> list[Source]:
     """Set ``part`` of those ``sources`` that need not be read to their end, and give them back; ``jobs`` at once.
 
     A file is read whole if a spot shows a step line, an event or the like, or settings after the first lines. So is a
     file that cannot be probed: it is short, compressed, a pipe, or has longer lines than a spot. If only the first
     lines hold settings, those lines are read. The first such file is read whole, because the rank that prints the
     arguments prints the saves too. Raises InputError for a file that cannot be opened.
+
+    Of files that grow, it is ``known`` by their names what they showed before: one that is read whole stays so.
     """
     sizes = [source.size or 0 for source in sources]
     if len(sources) < FEWEST_FILES or sum(sizes) < FEWEST_BYTES:
         return []
-    long = [(source, size) for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
-    batches = [long[i : i + BATCH] for i in range(0, len(long), BATCH)]
+    long = [source for source, size in zip(sources, sizes, strict=True) if size > 4 * SPOT_BYTES]
+    parts = {} if known is None else known
+    unknown = [source for source in long if parts.get(source.name, 0) is not None]
+    batches = [unknown[i : i + BATCH] for i in range(0, len(unknown), BATCH)]
     with ThreadPoolExecutor(jobs) as pool:
-        parts = list(chain.from_iterable(pool.map(lambda batch: _parts(batch, search), batches)))
+        found = chain.from_iterable(pool.map(lambda batch: _parts(batch, search), batches))
+        parts.update(zip((source.name for source in unknown), found, strict=True))
     settings_seen = False
-    for (source, _), part in zip(long, parts, strict=True):
+    for source, part in ((source, parts[source.name]) for source in long):
         if part is not None and (settings_seen or part == 0):
             source.part = part
         settings_seen |= bool(part)
-    return [source for source, _ in long if source.part is not None]
+    return [source for source in long if source.part is not None]
 
 
-def _parts(batch: Sequence[tuple[Source, int]], search: LineSearch) -> list[int | None]:
-    """How many bytes to read of each file of ``batch``, given with its size; None where all."""
-    spots = [_spots(source, size) for source, size in batch]
+def _parts(batch: Sequence[Source], search: LineSearch) -> list[int | None]:
+    """How many bytes to read of each file of ``batch``; None where all."""
+    spots = [_spots(source, source.size or 0) for source in batch]
     silent = iter(_silent([of_file for of_file in spots if of_file is not None], search))
     return [None if of_file is None else 0 if next(silent) else _part(of_file, search) for of_file in spots]
 
@@ -139,4 +146,4 @@ def _prints_settings(block: TextBlock, contents: BlockContents, search: LineSear
     """Whether a block of settings begins; None where it does not end."""
     reader = BlockReader(search.blocks)
     reader.read(block, contents.marked)
-    return None if reader.is_open else any(map(len, reader.inside().values()))
+    return None if reader.is_open else any(map(len, inside_of([reader]).values()))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cache, partial
 from itertools import islice
 from typing import NamedTuple
@@ -81,9 +82,23 @@ class BlockReader:
         """Whether a block goes on after the lines read so far."""
         return any(begun is not None for begun in self._running.values())
 
-    def inside(self) -> dict[Block, pl.DataFrame]:
-        """The lines that were inside each block."""
-        return {block: pl.concat(frames) for block, frames in self._found.items()}
+    @property
+    def inside(self) -> dict[Block, list[pl.DataFrame]]:
+        """The lines that were inside each block, in parts."""
+        return self._found
+
+    def copy(self) -> BlockReader:
+        """The same, which may read on without changing this."""
+        other = copy(self)
+        other._found = {block: [*frames] for block, frames in self._found.items()}
+        other._running, other._labels = {**self._running}, {**self._labels}
+        return other
+
+
+def inside_of(files: Sequence[BlockReader]) -> dict[Block, pl.DataFrame]:
+    """The lines that were inside each block, of all ``files``."""
+    blocks = files[0].inside if files else ()
+    return {block: pl.concat([part for file in files for part in file.inside[block]]) for block in blocks}
 
 
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from functools import cached_property, reduce
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from operator import or_
 
 import polars as pl
 
 from logparse.errors import InputError
 from logparse.findings import warning
-from logparse.inputs.sources import GIVE_TEXT, SLACK_BYTES, Source, text_chunks
+from logparse.inputs.sources import GIVE_TEXT, Source, ends_with_returns, text_chunks
 from logparse.inputs.unwrap import MOST_PASTED, PLAIN, Wrapping, bare, learn_wrapping, opened, unescaped
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, replace
@@ -50,10 +50,30 @@ _WORTH_POLARS = 2**18
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a block of a file begins: bytes, blocks and lines before it, and what these have shown of the file.
+
+    ``wrapping`` is what a tool put before the lines, ``returns``: they end with carriage returns. ``cut`` are the
+    numbers of lines that were cut.
+    """
+
+    at: int = 0
+    blocks: int = 0
+    lines: int = 0
+    wrapping: Wrapping = PLAIN
+    returns: bool = False
+    cut: tuple[int, ...] = ()
+
+
+BEGIN = Place()
+
+
+@dataclass(frozen=True)
 class TextBlock:
     """Some whole lines of one file: the number of the first, how many, and whether the last ended with a newline.
 
-    ``wrapping`` is what a tool put before the lines of the file.
+    ``wrapping`` is what a tool put before the lines of the file. ``following`` is where the next block begins; None
+    where there is none yet.
     """
 
     source: str
@@ -62,6 +82,14 @@ class TextBlock:
     complete: bool
     text: bytes
     wrapping: Wrapping = PLAIN
+    following: Place | None = None
+
+    def after(self, before: TextBlock, size: int) -> TextBlock:
+        """Its last lines, of at most ``size`` bytes, with the last ones of the block ``before`` where it has fewer."""
+        if len(self.text) >= size:
+            return self.tail(size)
+        end = before.tail(size - len(self.text))
+        return replace(self, first=end.first, count=end.count + self.count, text=end.text + self.text)
 
     def head(self, size: int) -> TextBlock:
         """Its first lines, of at most ``size`` bytes."""
@@ -163,28 +191,30 @@ def _count_newlines(text: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
 
 
-def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES) -> Iterator[TextBlock]:
-    """Yield the lines of ``source`` in blocks.
+def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES, begin: Place = BEGIN) -> Iterator[TextBlock]:
+    """Yield the lines of ``source`` in blocks, from where one begins. Where they end depends on what is before alone.
 
     Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
     damaged gives what could be read, and a note; so does a file with lines that are cut.
     """
-    first, wrapping = 1, PLAIN
-    cut: list[int] = []
-    blocks = _short_first(_blocks(source, block_bytes))
-    first_two = list(islice(blocks, 2))
-    for text, complete in chain(first_two, blocks):
+    blocks = _blocks(source, block_bytes, begin)
+    place, read = begin, next(blocks, None)
+    while read is not None:
+        (text, end), read = read, next(blocks, None)
+        complete = text.endswith(b"\n")
         count = _count_newlines(text) + (not complete)
         text, lines = _without_long_texts(text)
-        cut += [first + line for line in lines]
         text = unescaped(text)
-        if first == 1:
-            wrapping = learn_wrapping(text, is_whole=len(first_two) == 1)
-        yield TextBlock(source.name, first, count, complete, text, wrapping)
-        first += count
-    if cut:
+        wrapping = place.wrapping if place.blocks else learn_wrapping(text, is_whole=read is None)
+        cut = (*place.cut, *(place.lines + 1 + line for line in lines))
+        following = replace(end, lines=place.lines + count, wrapping=wrapping, cut=cut)
+        yield TextBlock(
+            source.name, place.lines + 1, count, complete, text, wrapping, None if read is None else following
+        )
+        place = following
+    if place.cut:
         size = LONGEST_TEXT >> 20
-        source.notes.append(warning("lines_cut", n=len(cut), size=size, source=source.name, line=cut[0]))
+        source.notes.append(warning("lines_cut", n=len(place.cut), size=size, source=source.name, line=place.cut[0]))
 
 
 def _without_long_texts(block: bytes) -> tuple[bytes, list[int]]:
@@ -214,41 +244,39 @@ def _beginning(text: bytes) -> bytes:
     return text[: blank or LONGEST_TEXT - LONGEST_WORD]
 
 
-def _short_first(blocks: Iterator[tuple[bytes, bool]]) -> Iterator[tuple[bytes, bool]]:
-    """The ``blocks``; a long first one is split after its beginning, which shows how to read the rest.
+def _sizes(block_bytes: int) -> Iterator[int]:
+    """How many bytes the blocks of a file have, before the rest of a line.
 
-    The lines after that are split off too, for a log that begins with long settings.
+    The beginning comes alone, which shows how to read the rest, and so do the lines after it, for a log that begins
+    with long settings.
     """
-    for text, complete in islice(blocks, 1):
-        begin = 0
-        for size in (FIRST_BYTES, 4 * FIRST_BYTES) if len(text) >= 16 * FIRST_BYTES else ():
-            cut = text.find(b"\n", begin + size) + 1
-            if cut:
-                yield text[begin:cut], True
-                begin = cut
-        if text[begin:]:
-            yield text[begin:], complete
-    yield from blocks
+    return chain((min(size, block_bytes) for size in (FIRST_BYTES, 4 * FIRST_BYTES)), repeat(block_bytes))
 
 
-def _blocks(source: Source, size: int) -> Iterator[tuple[bytes, bool]]:
-    """Cut the bytes, NUL left out, after newlines; a line longer than ``size`` makes its block larger."""
+def _blocks(source: Source, block_bytes: int, begin: Place) -> Iterator[tuple[bytes, Place]]:
+    """Cut the bytes, NUL left out, after the first newline with which a block has its size; with where each ends.
+
+    In a text whose lines end with carriage returns alone these are newlines.
+    """
+    sizes, of_chunks = (islice(_sizes(block_bytes), begin.blocks, None) for _ in range(2))
+    place, size, held = begin, next(sizes), 0
     parts: list[bytes] = []
-    held = 0
-    enough = size - SLACK_BYTES if size > SLACK_BYTES else size
-    for chunk in text_chunks(source, size):
-        if held > LONGEST_LINE and b"\n" not in chunk:
+    for number, chunk in enumerate(text_chunks(source, of_chunks, begin.at)):
+        if begin.at == number == 0:
+            place = replace(place, returns=ends_with_returns(chunk))
+        rest = chunk.replace(b"\r", b"\n") if place.returns else chunk
+        if sum(map(len, parts)) > LONGEST_LINE and b"\n" not in rest:
             problem = tr("{path} has a line longer than {size} MiB", size=LONGEST_LINE >> 20, path=source.name)
             raise InputError(problem, remedy=tr(GIVE_TEXT))
-        parts.append(chunk)
-        held += len(chunk)
-        if held >= enough and b"\n" in chunk:
-            cut = chunk.rfind(b"\n") + 1
-            yield chunk if cut == held else b"".join((*parts[:-1], memoryview(chunk)[:cut])), True
-            parts, held = [chunk[cut:]], len(chunk) - cut
-    last = b"".join(parts)
-    if last:
-        yield last, last.endswith(b"\n")
+        while cut := rest.find(b"\n", max(size - held - 1, 0)) + 1:
+            place = replace(place, at=place.at + held + cut, blocks=place.blocks + 1)
+            # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
+            yield b"".join((*parts, rest[:cut].replace(b"\0", b""))), place
+            parts, held, rest, size = [], 0, rest[cut:], next(sizes)
+        parts.append(rest.replace(b"\0", b""))
+        held += len(rest)
+    if last := b"".join(parts):
+        yield last, replace(place, at=place.at + held, blocks=place.blocks + 1)
 
 
 def _split(block: bytes) -> pl.Series:

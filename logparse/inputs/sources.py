@@ -21,7 +21,7 @@ from logparse.language import msg, tr
 
 SNIFF_BYTES = 2**16
 PORTION_BYTES = 2**16
-# How many bytes fewer than asked for a chunk of a file may have, so that it ends with a line.
+# How many bytes more than asked for a chunk of a file may have, so that it ends with a line.
 SLACK_BYTES = 2**16
 # Beginnings of files that people keep next to their logs: PNG, zip and torch, ELF, pickle, JPEG.
 MAGIC = (b"\x89PNG", b"PK\x03\x04", b"\x7fELF", b"\x80\x02", b"\x80\x04", b"\xff\xd8\xff")
@@ -44,6 +44,9 @@ class Source:
     bytes from its beginning are to be read; None is all.
 
     ``is_wrong`` says that the text of a compressed file is wrong somewhere before the end of what can be read.
+
+    Of what grows, ``end`` is how many of its bytes are to be read now, and two equal values of ``version`` mean equal
+    bytes; ``spool`` is the file in which standard input is kept.
     """
 
     name: str
@@ -53,10 +56,15 @@ class Source:
     watch: Callable[[], None] | None = None
     part: int | None = None
     is_wrong: bool = False
+    end: int | None = None
+    version: object = None
+    spool: Path | None = None
 
     @property
     def size(self) -> int | None:
         """Bytes in the file; None of what is not a regular file."""
+        if self.end is not None and self.path is not None:
+            return self.end
         if isinstance(self.path, StoredObject):
             return self.path.size
         return self.path.stat().st_size if self.path is not None and self.path.is_file() else None
@@ -72,7 +80,7 @@ def looks_binary(head: bytes) -> bool:
 
 def ends_with_returns(head: bytes) -> bool:
     """Whether a text that begins with ``head`` has carriage returns for line ends, and is not a bar drawn again."""
-    texts = [] if b"\n" in head else head[:SNIFF_BYTES].split(b"\r")
+    texts = [] if b"\n" in head[:SNIFF_BYTES] else head[:SNIFF_BYTES].split(b"\r")
     bars = sum(b"%|" in text for text in texts)
     return len(texts) > FEWEST_RETURNS and bars < len(texts) / 2 < len(set(texts))
 
@@ -87,19 +95,24 @@ def is_binary(source: Source) -> bool:
         return False
 
 
-def text_chunks(source: Source, size: int) -> Iterator[bytes]:
-    """The bytes of ``source``, decompressed, without NUL, in chunks of at most ``size``. Raises InputError.
+def is_plain(source: Source) -> bool:
+    """Whether ``source`` is a file of this machine that is not compressed, so that any part of it can be read."""
+    path = source.spool or source.path
+    if not isinstance(path, Path) or not path.is_file():
+        return False
+    with open_source(source) as raw:
+        return decompressed(raw) is raw
 
-    In a text whose lines end with carriage returns alone these are newlines.
+
+def text_chunks(source: Source, sizes: Iterator[int], begin: int = 0) -> Iterator[bytes]:
+    """The bytes of ``source`` from ``begin`` on, decompressed, in chunks of ``sizes``. Raises InputError.
+
+    Only what is not compressed may be read from a ``begin``. A chunk of a file may go on to the end of its line.
     """
-    returns = False
-    for number, chunk in enumerate(_chunks(source, size)):
-        returns = returns if number else ends_with_returns(chunk)
-        if number == 0 and looks_binary(chunk[:SNIFF_BYTES]):
+    for number, chunk in enumerate(_chunks(source, sizes, begin)):
+        if number == 0 and begin == 0 and looks_binary(chunk[:SNIFF_BYTES]):
             raise InputError(tr("not a text file: {path}", path=source.name), remedy=tr(GIVE_TEXT))
-        # At once, because a log that was rotated while it was written begins with gigabytes of NUL.
-        text = chunk.replace(b"\0", b"")
-        yield text.replace(b"\r", b"\n") if returns else text
+        yield chunk
 
 
 def open_source(source: Source) -> io.BufferedReader:
@@ -110,6 +123,8 @@ def open_source(source: Source) -> io.BufferedReader:
     if isinstance(source.path, StoredObject):
         return source.path.open()
     try:
+        if source.spool is not None:
+            return source.spool.open("rb")
         if _never_ends(source.path):
             problem = tr("not a file: {path} is a device file", path=source.name)
             raise InputError(problem, remedy=tr("pass the log file, or pipe the log to stdin"))
@@ -154,31 +169,33 @@ def _never_ends(path: Path | None) -> bool:
 
 
 def _up_to_newline(raw: io.BufferedReader, size: int) -> int:
-    """How many of the next ``size`` bytes of a file end with a newline; all where that would be far fewer."""
+    """``size`` bytes of a file, and how many more until a line ends; no more where that would be far more."""
     if size <= SLACK_BYTES or not raw.seekable():
         return size
     here = raw.tell()
-    raw.seek(here + size - SLACK_BYTES)
-    newline = raw.read(SLACK_BYTES).rfind(b"\n")
+    raw.seek(here + size - 1)
+    newline = raw.read(SLACK_BYTES).find(b"\n")
     raw.seek(here)
-    return size if newline < 0 else size - SLACK_BYTES + newline + 1
+    return size + max(newline, 0)
 
 
-def _chunks(source: Source, size: int) -> Iterator[bytes]:
+def _chunks(source: Source, sizes: Iterator[int], begin: int) -> Iterator[bytes]:
     with open_source(source) as raw:
         try:
-            stream = decompressed(raw)
-            # A damaged stream loses the portion in which the damage is, so its portions are small.
-            portion = size if stream is raw else min(size, PORTION_BYTES)
-            left = source.part
+            if begin:
+                raw.seek(begin)
+            stream = raw if begin else decompressed(raw)
+            ends = [end for end in (source.part, source.end) if end is not None]
+            left = min(ends) - begin if ends else None
             # Whole lines need not be put together; of an object every look would be a request.
             looks = stream is raw and isinstance(source.path, Path)
-
-            def wanted() -> int:
-                most = portion if left is None else min(portion, left)
-                return _up_to_newline(raw, most) if looks else most
-
-            while chunk := stream.read1(wanted()):
+            for size in sizes:
+                # A damaged stream loses the portion in which the damage is, so its portions are small.
+                portion = size if stream is raw else min(size, PORTION_BYTES)
+                wanted = _up_to_newline(raw, portion) if looks else portion
+                chunk = stream.read1(wanted if left is None else min(wanted, left))
+                if not chunk:
+                    return
                 left = None if left is None else left - len(chunk)
                 source.bytes_read = raw.tell() if raw.seekable() else source.bytes_read + len(chunk)
                 if source.watch is not None:
