@@ -27,6 +27,7 @@ from analysis.present.views.watch import (
     news_line,
     news_message,
     news_object,
+    note_lines,
     state_object,
     status_line,
     summary_line,
@@ -39,7 +40,7 @@ from analysis.run.options import RunOptions
 from analysis.watch.alarm_limits import check_codes
 from analysis.watch.alarm_state import News, RunState, state_document, states_of_document
 from analysis.watch.alarms import KINDS
-from analysis.watch.refresh import Follower
+from analysis.watch.refresh import SHARE, Follower
 from analysis.watch.snapshot import WatchedRun
 from analysis.watch.watcher import Watcher, is_blind, is_over, is_unknown
 from logparse.errors import InputError, UsageError, reason_of
@@ -49,8 +50,6 @@ from logparse.language import tr, use_language, visible
 from logparse.light_dataclass import dataclass, replace
 
 MINUTE, HOUR = 60.0, 3600.0
-# Of one core, what reading may take: the next look waits so many times as long as the last one took.
-WAIT_FACTOR = 10.0
 ALARM, UNKNOWN = 1, 2
 
 Sources = Annotated[
@@ -212,7 +211,7 @@ class Loop:
             # The first look reads all that is there; those after it read what is new.
             cost = 0.0 if first else sum(run.moment.seconds for run in self.runs)
             first = False
-            if not self._output.wait(max(self._every, WAIT_FACTOR * cost)):
+            if not self._output.wait(max(self._every, cost / SHARE)):
                 return 0
 
     def _look(self, at: float) -> None:
@@ -254,8 +253,8 @@ class Lines:
 
     def show(self, runs: Sequence[WatchedRun], news: Sequence[News], at: float) -> None:
         """Print what is new, and where each run is once a minute."""
-        for one in news:
-            typer.echo(visible(news_line(one, at)))
+        for text in (*(news_line(one, at) for one in news), *(line for run in runs for line in note_lines(run))):
+            typer.echo(visible(text))
         if at - self._shown_at >= MINUTE:
             self._shown_at = at
             for run in runs:

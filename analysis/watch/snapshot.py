@@ -17,6 +17,7 @@ from analysis.watch.alarms import Alarm
 from analysis.watch.moment import Moment
 from analysis.watch.of_process import device_bytes, memory_of, saves_of
 from analysis.watch.watched import Watched
+from logparse.findings import Note
 from logparse.light_dataclass import dataclass
 
 # Lines of the present figures, and losses of the sparkline.
@@ -74,13 +75,14 @@ class Snapshot:
 class WatchedRun:
     """One run as it is shown: the name that the user knows, the moment, its values and its alarms.
 
-    Without a ``snapshot`` no step has been read.
+    Without a ``snapshot`` no step has been read. ``notes`` are the last ones on its files.
     """
 
     name: str
     moment: Moment
     snapshot: Snapshot | None
     alarms: tuple[Alarm, ...]
+    notes: tuple[Note, ...] = ()
 
     @property
     def status(self) -> RunStatus:

@@ -14,9 +14,12 @@ from analysis.watch.alarm_state import News, RunState, advance
 from analysis.watch.moment import Moment
 from analysis.watch.snapshot import WatchedRun, snapshot_of
 from logparse.errors import InputError
+from logparse.findings import Note
 
 # Seconds between two searches for new runs.
 SEARCH_EVERY = 30.0
+# Notes on the files of a run that are shown.
+NOTES = 3
 
 
 class Following(Protocol):
@@ -40,7 +43,8 @@ class Watcher:
         states: dict[str, RunState] | None = None,
     ) -> None:
         self._listing, self._follow, self._limits = listing, follow, limits
-        self._followed: dict[str, Following] = {}
+        self._followed: dict[str, tuple[Sequence[str], Following]] = {}
+        self._notes: dict[str, tuple[Note, ...]] = {}
         self._searched_at = -SEARCH_EVERY
         self.states = dict(states or {})
 
@@ -50,20 +54,22 @@ class Watcher:
             self._search(at)
         runs: list[WatchedRun] = []
         news: list[News] = []
-        for name, followed in self._followed.items():
+        for name, (_, followed) in self._followed.items():
             moment = followed.refresh(at)
+            self._notes[name] = (*self._notes.get(name, ()), *moment.notes)[-NOTES:]
             state, new = advance(name, self.states.get(name, RunState()), moment, self._limits)
             self.states[name] = state
-            runs.append(WatchedRun(name, moment, snapshot_of(moment, state, self._limits), state.alarms))
+            shown = snapshot_of(moment, state, self._limits)
+            runs.append(WatchedRun(name, moment, shown, state.alarms, self._notes[name]))
             news += new
         return runs, news
 
     def _search(self, at: float) -> None:
-        """Follow the runs that were not there before."""
+        """Follow the runs that were not there before, and those that have other files now, such as of more ranks."""
         self._searched_at = at
         for name, logs in self._listing():
-            if name not in self._followed:
-                self._followed[name] = self._follow(logs)
+            if name not in self._followed or self._followed[name][0] != logs:
+                self._followed[name] = (logs, self._follow(logs))
 
 
 def is_blind(run: WatchedRun) -> bool:

@@ -760,6 +760,7 @@ def _watch() -> Schema:
     state |= {"status": typed(RunStatus), "waiting": STRINGS, "refusal": NULLABLE_STRING, "snapshot": nullable(shown)}
     metrics = _by_metric(ref("metric"), OF_ROWS, required=True)
     state |= {"metrics": nullable(metrics), "ending": nullable(ref("ending")), "alarms": array(fixed("alarm", alarm))}
+    state["notes"] = NOTES
     news = {"schema_version": VERSION, "kind": {"const": "alarm"}, "at": STRING, "state": {"enum": ["begins", "ends"]}}
     return {"anyOf": [fixed("watch_state", state), fixed("alarm", news | alarm)]}
 

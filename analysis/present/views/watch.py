@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from analysis.present.as_json import plain
+from analysis.present.as_json import note_document, plain
 from analysis.present.numbers import about, about_range, percent, percent_of_peak, step_time, three
 from analysis.present.parts import Heading, Part, ScreenRow, ScreenRows, Sentence, Sentences, Sparkline, Table
 from analysis.present.views.analyze_json import run_metrics
 from analysis.present.views.title import who
-from analysis.present.words import fill, word, words
+from analysis.present.words import fill, say, word, words
 from analysis.present.words.forms import span
 from analysis.watch.alarm_state import News
 from analysis.watch.alarms import Alarm
@@ -61,6 +61,12 @@ def news_line(news: News, at: float) -> str:
     name, time = word("alarm_names", news.alarm.code), f"{clock_of(at):%Y-%m-%d %H:%M:%S}"
     text = alarm_text(news.alarm) if news.kind == "begins" else tr("is over")
     return tr("{time} {run}: ALARM {name}: {text}", time=time, run=news.alarm.run, name=name, text=text)
+
+
+def note_lines(run: WatchedRun) -> list[str]:
+    """What happened to the files of a run since the look before, a line each."""
+    time = f"{clock_of(run.moment.at):%Y-%m-%d %H:%M:%S}"
+    return [tr("{time} {run}: {text}", time=time, run=run.name, text=say(note)) for note in run.moment.notes]
 
 
 def status_line(run: WatchedRun) -> str:
@@ -163,7 +169,7 @@ def _one(run: WatchedRun) -> Iterator[Part]:
             yield Sparkline(tr("loss"), shown.losses, "")
     yield Heading(tr("Alarms"))
     lines = [Sentence(alarm_line(alarm), "warning" if alarm.level == "critical" else "info") for alarm in run.alarms]
-    yield Sentences(lines or [Sentence(tr("none"))])
+    yield Sentences([*(lines or [Sentence(tr("none"))]), *(Sentence(say(note), "info") for note in run.notes)])
 
 
 def _rows(shown: Snapshot) -> Iterator[ScreenRow | None]:
@@ -241,7 +247,9 @@ def _largest(shown: Snapshot) -> list[str]:
     largest = shown.largest
     if largest is None:
         return []
-    return [tr("largest overhead: {cause}, {share}", cause=word("overheads", largest.name), share=percent(largest.share))]
+    return [
+        tr("largest overhead: {cause}, {share}", cause=word("overheads", largest.name), share=percent(largest.share))
+    ]
 
 
 # JSON.
@@ -263,6 +271,7 @@ def state_object(run: WatchedRun) -> dict[str, Any]:
             "metrics": None if newest is None else run_metrics(newest),
             "ending": plain(newest.ending if newest is not None else run.moment.ending),
             "alarms": [alarm_object(alarm) for alarm in run.alarms],
+            "notes": [note_document(note) for note in run.moment.notes],
         }
 
 
