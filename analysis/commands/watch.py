@@ -95,6 +95,9 @@ class Display(Protocol):
     def summary(self, text: str) -> None:
         """Show the summary of an hour."""
 
+    def end(self, runs: Sequence[WatchedRun]) -> None:
+        """Show how the runs are at the end."""
+
     def wait(self, seconds: float) -> bool:
         """Wait; False where the user wants to end."""
 
@@ -204,6 +207,7 @@ class Loop:
             at = time.time()
             self._look(at)
             if (code := self._code()) is not None:
+                self._output.end(self.runs)
                 return code
             if at >= summary_at:
                 self._summary(at)
@@ -256,9 +260,18 @@ class Lines:
         for text in (*(news_line(one, at) for one in news), *(line for run in runs for line in note_lines(run))):
             typer.echo(visible(text))
         if at - self._shown_at >= MINUTE:
-            self._shown_at = at
-            for run in runs:
-                typer.echo(visible(status_line(run)))
+            self._print_runs(runs, at)
+
+    def end(self, runs: Sequence[WatchedRun]) -> None:
+        """Print where each run is, unless that was printed at this look."""
+        at = max((run.moment.at for run in runs), default=self._shown_at)
+        if at != self._shown_at:
+            self._print_runs(runs, at)
+
+    def _print_runs(self, runs: Sequence[WatchedRun], at: float) -> None:
+        self._shown_at = at
+        for run in runs:
+            typer.echo(visible(status_line(run)))
 
     def summary(self, text: str) -> None:
         """Print the summary of an hour."""
@@ -294,6 +307,9 @@ class OnScreen:
 
     def summary(self, text: str) -> None:
         """The screen has all of it."""
+
+    def end(self, runs: Sequence[WatchedRun]) -> None:
+        """The result stays on the terminal."""
 
     def wait(self, seconds: float) -> bool:
         """Wait for keys."""

@@ -51,6 +51,11 @@ class RunState:
     looked_at: float | None = None
 
     @property
+    def present(self) -> frozenset[str]:
+        """The codes of the alarms whose condition held at the last look."""
+        return frozenset(one.alarm.code for one in self.open if one.held_at == self.looked_at)
+
+    @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms that are on, the most urgent first, then the newest."""
         order = list(KINDS)
@@ -61,7 +66,8 @@ class RunState:
 def advance(name: str, state: RunState, moment: Moment, limits: Limits) -> tuple[RunState, tuple[News, ...]]:
     """The state after ``moment`` of the run ``name``, and what is new."""
     progress = _progress(state, moment)
-    present = {alarm.code: alarm for alarm in _alarms(name, progress, moment, limits)}
+    between = 0.0 if state.looked_at is None else moment.at - state.looked_at
+    present = {alarm.code: alarm for alarm in _alarms(name, progress, moment, limits, between)}
     opened = {one.alarm.code: one for one in state.open}
     sent = dict(state.sent)
     news: list[News] = []
@@ -83,10 +89,10 @@ def advance(name: str, state: RunState, moment: Moment, limits: Limits) -> tuple
     return RunState(progress, tuple(still), sent, moment.at), tuple(news)
 
 
-def _alarms(name: str, progress: LastStep, moment: Moment, limits: Limits) -> Iterator[Alarm]:
+def _alarms(name: str, progress: LastStep, moment: Moment, limits: Limits, between: float) -> Iterator[Alarm]:
     """The alarms whose condition holds now, under the name that the user knows the run by."""
     if moment.runs and len(moment.runs[-1].steps):
-        found = find_alarms(Watched(moment.runs[-1], moment, progress, limits))
+        found = find_alarms(Watched(moment.runs[-1], moment, progress, limits, between))
         return (replace(alarm, run=name) for alarm in found)
     waited = moment.at - progress.begun_at if moment.files else 0.0
     return alarms_before_steps(name, moment.ending, waited, limits, moment.at)

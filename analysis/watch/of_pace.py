@@ -31,6 +31,8 @@ FEWEST_LINES = 3
 BEFORE_FIRST = 3.0
 # Pauses of a run that come at no regular step, before as long a silence is typical of it.
 FEWEST_PAUSES = 3
+# Looks without a line before which nothing hangs, of at most so many seconds each.
+LOOKS, LONGEST_LOOK = 2.5, 4.0
 # How much longer than the longest before it a pause may be.
 LONGER_PAUSE = 1.5
 # The share of lines on which a slow rank lags, of so many.
@@ -67,7 +69,9 @@ def hang_limit(watched: Watched, typical: float) -> float:
     patience = 1.0 if quiet else BEFORE_FIRST
     pauses = watched.gaps.filter(pl.col("gap") > PAUSE_GAPS * typical)["gap"]
     irregular = LONGER_PAUSE * float(pauses.quantile(0.9) or 0.0) if len(pauses) >= FEWEST_PAUSES else 0.0
-    return max(limits.hang_steps * expected * patience, irregular) + pause_in_place(watched, typical)
+    # Between two looks nothing can be seen; from cron they are far apart, and each sees when a file grew.
+    looks = LOOKS * min(watched.between_looks, LONGEST_LOOK)
+    return max(limits.hang_steps * expected * patience, irregular, looks) + pause_in_place(watched, typical)
 
 
 def pause_in_place(watched: Watched, typical: float) -> float:

@@ -5,6 +5,7 @@ Comes in: a run, its moment, its alarms. Goes out: a ``Snapshot``. Every figure 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -101,7 +102,7 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
     saved_step, saved_seconds = _last_save(watched)
     finite = watched.own["loss"].drop_nulls().drop_nans()
     return Snapshot(
-        status=_status(watched, state.alarms),
+        status=_status(watched, state.present),
         step=title.last_step,
         planned=title.planned_steps,
         left=_left(watched),
@@ -119,13 +120,13 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
     )
 
 
-def _status(watched: Watched, alarms: tuple[Alarm, ...]) -> RunStatus:
+def _status(watched: Watched, present: Collection[str]) -> RunStatus:
     ending = watched.run.ending
     if ending is not None and ending.failed:
         return "failed"
     if ending is not None and ending.state == "completed":
         return "completed"
-    if any(alarm.code in ("hang", "startup") for alarm in alarms):
+    if "hang" in present or "startup" in present:
         return "stopped"
     return "starting" if watched.starting else "running"
 

@@ -41,12 +41,13 @@ class LastStep:
 
 @dataclass(frozen=True)
 class Watched:
-    """One run of a moment, its ``progress`` and the limits."""
+    """One run of a moment, its ``progress`` and the limits; ``between_looks`` are the seconds since the last look."""
 
     run: Run
     moment: Moment
     progress: LastStep
     limits: Limits
+    between_looks: float = 0.0
 
     @cached_property
     def own(self) -> pl.DataFrame:
