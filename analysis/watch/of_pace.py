@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.published.match import Against
 from analysis.run.clock.planned_evaluations import evaluates_every
 from analysis.run.rates.changepoints import ROBUST
 from analysis.watch.watched import PAUSE_GAPS, Watched
@@ -157,24 +156,15 @@ def below_published(watched: Watched) -> dict[str, Any] | None:
 
 
 def _below(watched: Watched, share: float, recorded: bool) -> dict[str, Any] | None:
-    rows = [row for row in _matches(watched) if row.row.recorded is recorded]
-    if not rows or watched.run.short or rows[0].share >= 1 - share:
+    run = watched.run
+    rows = [against for against in run.expectations.published.matches if against.row.recorded is recorded]
+    # The nearest of several: a rate that one of them has too is no news. A published row is of a device.
+    nearest = max(rows, key=lambda against: against.share, default=None)
+    if nearest is None or run.short or nearest.share >= 1 - share or not (recorded or run.device):
         return None
-    best = rows[0]
-    rate, row = watched.run.tokens_per_second, best.row
-    published = row.tokens_per_second_per_device
-    return {
-        "now": rate,
-        "rate": published,
-        "row": row.name,
-        "share": 1 - best.share,
-        "origin": watched.at(watched.last),
-    }
-
-
-def _matches(watched: Watched) -> Iterator[Against]:
-    """Rows that the run matches."""
-    yield from watched.run.expectations.published.matches
+    row = nearest.row
+    fields = {"now": run.tokens_per_second, "rate": row.tokens_per_second_per_device, "row": row.name}
+    return {**fields, "share": 1 - nearest.share, "origin": watched.at(watched.last)}
 
 
 def rank_lags(watched: Watched) -> dict[str, Any] | None:
