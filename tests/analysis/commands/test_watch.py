@@ -9,12 +9,19 @@ import sys
 import termios
 import time
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import jsonschema
 import pytest
 import regex
-from helpers import PROGRAM, ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse
+from helpers import PROGRAM, ROOT, SETTINGS, arguments_dump, megatron_line, run_logparse, run_process
+from moments import HOW
+
+from analysis.commands import watch as command
+from analysis.watch.alarm_limits import DEFAULTS
+from analysis.watch.refresh import Follower
+from analysis.watch.watcher import Watcher
 
 HEAD = arguments_dump(SETTINGS)
 DONE = "[after training is done] datetime: 2026-01-05 10:00:00\n"
@@ -131,6 +138,51 @@ def test_a_job_of_slurm_is_found_by_its_number(tmp_path, monkeypatch):
         f"#!{sys.executable}\nimport sys\nsys.exit('slurm_load_jobs error: Invalid job id specified')\n"
     )
     assert "Invalid job id specified" in run_logparse("watch", "79", "--once", cwd=tmp_path).stderr
+
+
+def test_standard_input_is_watched_to_its_end(tmp_path):
+    text = log(tmp_path).read_bytes()
+    done = run_process("watch", "-", "--every", "0.1", cwd=tmp_path, stdin=text)
+    assert (done.returncode, "step 60 of 500" in done.stdout) == (0, True)
+
+
+class Hours:
+    """A clock that each wait puts forward by 20 minutes, and where summaries go; the user ends it after 3 hours."""
+
+    def __init__(self) -> None:
+        self.now, self.lines, self.sent = 0.0, [], []
+
+    def time(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        assert seconds >= 2
+        self.now += 1200
+        return self.now <= 3 * 3600
+
+    def show(self, *_: object) -> None:
+        """Nothing is looked at here."""
+
+    def summary(self, text: str) -> None:
+        self.lines.append(text)
+
+    def end(self, *_: object) -> None:
+        """Nothing is looked at here."""
+
+
+def test_each_hour_has_a_summary_and_each_minute_a_beat(tmp_path, monkeypatch):
+    path, hours = log(tmp_path), Hours()
+    beats = []
+    monkeypatch.setattr(command, "time", hours)
+    monkeypatch.setattr(command, "post", lambda _, message, *__: hours.sent.append(message))
+    monkeypatch.setattr(command, "beat", lambda *_: beats.append(hours.now))
+    watcher = Watcher(lambda: [("run", [str(path)])], partial(Follower, how=HOW), DEFAULTS)
+    senders = command.Senders((), "http://127.0.0.1:9", None, "alive", print)
+    assert command.Loop(watcher, hours, senders, None, 2.0, None, until_done=False).run() == 0
+    assert len(hours.lines) == 3
+    assert "summary of the last hour: 1 " in hours.lines[0]
+    assert [message["kind"] for message in hours.sent if message["kind"] == "summary"] == ["summary"] * 3
+    assert beats == [1200 * n for n in range(10)]
 
 
 def on_terminal(folder: Path, *arguments: str, keys: bytes) -> str:
