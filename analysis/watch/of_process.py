@@ -121,7 +121,9 @@ def memory_of(watched: Watched) -> pl.DataFrame:
             return rows.select("source", "line_number", "step", bytes=column).drop_nulls("step")
     measured = watched.run.records["memory"].filter(pl.col("kind") == "measured").drop_nulls("step")
     here = measured.filter(pl.col("step") >= (watched.start["step"].min() or 0))
-    used = here.with_columns(bytes=pl.coalesce(*MEMORY)).drop_nulls("bytes")
+    # One kind for all: what is reserved differs from what is allocated.
+    kind = next((name for name in MEMORY if here[name].count() >= FEWEST_POINTS), MEMORY[0])
+    used = here.with_columns(bytes=kind).drop_nulls("bytes")
     most = used.sort("bytes").unique("step", keep="last").sort("step")
     return most.select("source", "line_number", "step", "bytes")
 

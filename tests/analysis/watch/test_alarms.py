@@ -208,6 +208,44 @@ def test_a_rank_that_stops_is_behind_the_others(tmp_path):
     assert alarm_text(news.alarm).startswith("rank1.log stopped at step 60; others are at step 64")
 
 
+def test_a_slow_rank_is_named(tmp_path):
+    watch = Watching(tmp_path)
+    slow = HEAD + lines(1, 40, lambda step: 6500 + 20 * math.sin(step))
+    (news,) = watch.look(at(40), rank0_log=HEAD + lines(1, 40), rank1_log=slow, rank2_log=HEAD + lines(1, 40))
+    assert news.alarm.code == "rank_slow"
+    assert alarm_text(news.alarm) == "rank1.log takes 6.50 s a step, 30 % more than the typical rank"
+
+
+def test_a_save_that_takes_much_longer_is_slow(tmp_path):
+    text = HEAD
+    for n in range(1, 6):
+        seconds = 120 if n == 5 else 10
+        timer = (
+            f"(min, max) time across ranks (ms):\n    save-checkpoint ........: ({seconds}000.00, {seconds}001.00)\n"
+        )
+        text += lines(20 * n - 19, 20 * n, saves=20) + timer
+    watch = watching(tmp_path, text, 100)
+    assert watch.codes == ["save_slow"]
+    assert "the save at step 100 took 2 min 0 s (typical: 10 s)" in alarm_text(watch.state.alarms[0])
+
+
+def without_clock(ms: float) -> str:
+    return HEAD + "".join(megatron_line(step, ms) + "\n" for step in range(1, 61))
+
+
+def test_rates_below_the_plan_the_history_and_what_is_published(tmp_path):
+    how = replace(HOW, hw="Ascend910B3")
+    looks = {
+        "plan": replace(how, published=(), utilisation=0.9),
+        "published": how,
+        "history": replace(how, published=tuple(replace(row, recorded=True) for row in how.published)),
+    }
+    for code, options in looks.items():
+        watch = Watching(tmp_path, how=options)
+        assert [one.alarm.code for one in watch.look(0.0, run_log=without_clock(20_000))] == [code]
+        assert "below" in alarm_text(watch.state.alarms[0]) or "planned 90.0 %" in alarm_text(watch.state.alarms[0])
+
+
 def test_limits_are_read_and_wrong_ones_are_refused():
     assert read_limits({"hang_steps": 5}) == replace(DEFAULTS, hang_steps=5.0)
     with pytest.raises(UsageError, match="hang_step"):
