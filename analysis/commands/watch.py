@@ -50,7 +50,7 @@ from logparse.language import tr, use_language, visible
 from logparse.light_dataclass import dataclass, replace
 
 MINUTE, HOUR = 60.0, 3600.0
-ALARM, UNKNOWN = 1, 2
+ALARM, UNKNOWN, INTERRUPTED = 1, 2, 130
 
 Sources = Annotated[
     list[str],
@@ -169,7 +169,10 @@ def watch(
     watcher = Watcher(lambda: named_runs(paths, each), follow, project_limits(), _read_states(state))
     with _output(jsonl, no_color, plain=once) as output:
         loop = Loop(watcher, output, senders, state, every, codes, until == "done")
-        code = loop.look_once() if once else loop.run()
+        try:
+            code = loop.look_once() if once else loop.run()
+        except KeyboardInterrupt:
+            code = INTERRUPTED
     if isinstance(output, OnScreen):
         _leave_receipt(loop.runs, no_color)
     raise typer.Exit(code)
@@ -191,7 +194,7 @@ class Loop:
         self._watcher, self._output, self._senders, self._state = watcher, output, senders, state
         self._every, self._fail_on, self._until_done = every, fail_on, until_done
         self.runs: list[WatchedRun] = []
-        self._begun, self._beat_at = 0, -MINUTE
+        self._begun, self._beat_at, self._written = 0, -MINUTE, False
 
     def look_once(self) -> int:
         """The exit code after one look."""
@@ -221,13 +224,24 @@ class Loop:
     def _look(self, at: float) -> None:
         self.runs, news = self._watcher.look(at)
         self._output.show(self.runs, news, at)
-        if self._state is not None:
-            _write_states(self._state, self._watcher.states)
+        self._remember()
         self._begun += sum(one.kind == "begins" for one in news)
         self._senders.send(news, at)
         if self._senders.heartbeat is not None and at - self._beat_at >= MINUTE and not any(map(is_blind, self.runs)):
             self._beat_at = at
             beat(self._senders.heartbeat, self._senders.report)
+
+    def _remember(self) -> None:
+        """Write the state file. Raises InputError where that is impossible from the start; later it is a message."""
+        if self._state is None:
+            return
+        try:
+            _write_states(self._state, self._watcher.states)
+        except InputError as error:
+            if not self._written:
+                raise
+            typer.echo(f"logparse: {error}", err=True)
+        self._written = True
 
     def _code(self) -> int | None:
         """Why to end: an alarm that is asked for, or the end of every run; None to go on."""
