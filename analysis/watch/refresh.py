@@ -62,6 +62,8 @@ class Follower:
         self._arguments, self._how = arguments, how or RunOptions()
         self._each, self._split, self._block_bytes = each, split, block_bytes
         self._followed: dict[str, FollowedRun] = {}
+        # CPU seconds of the last two refreshes that had something new.
+        self._took = (0.0, 0.0)
 
     @property
     def read_again(self) -> int:
@@ -74,6 +76,9 @@ class Follower:
         moments = [run.refresh(at) for run in self._runs()]
         runs = tuple(run for moment in moments for run in moment.runs)
         first = next((moment for moment in moments if moment.refusal is not None), None)
+        seconds = time.process_time() - begin
+        if any(run.is_new for run in self._followed.values()):
+            self._took = (self._took[1], seconds)
         return Moment(
             at,
             runs,
@@ -81,10 +86,17 @@ class Follower:
             tuple(name for moment in moments for name in moment.waiting),
             None if runs or first is None else first.refusal,
             None if runs or first is None else first.ending,
-            time.process_time() - begin,
+            seconds,
             all(moment.ended for moment in moments),
             tuple(note for moment in moments for note in moment.notes),
         )
+
+    def seconds_to_wait(self, every: float) -> float:
+        """Seconds until the next refresh: ``every``, or more where that would take more of a core than SHARE.
+
+        The shorter of the last two that had something new counts: to read a long log for the first time is rare.
+        """
+        return max(every, min(self._took) / SHARE)
 
     def _runs(self) -> Iterable[FollowedRun]:
         """The runs that the arguments name now, whose files may have become more."""
@@ -96,11 +108,6 @@ class Follower:
         return self._followed.values()
 
 
-def seconds_to_wait(moment: Moment, every: float) -> float:
-    """Seconds from ``moment`` to the next one: ``every``, or more where a refresh takes more of a core than SHARE."""
-    return max(every, moment.seconds / SHARE)
-
-
 class FollowedRun:
     """The files of one run, as they grow."""
 
@@ -109,6 +116,8 @@ class FollowedRun:
         self._name, self._how, self._split, self._block_bytes = name, how, split, block_bytes
         self._versions: object = None
         self._answer = Answer()
+        # Whether the last refresh read something.
+        self.is_new = False
 
     def refresh(self, at: float) -> Moment:
         """What is known of the run ``at`` a time."""
@@ -116,10 +125,11 @@ class FollowedRun:
         for name in look.renewed:
             self.memory.forget(name)
         versions = [(source.name, source.version) for source in look.sources]
-        if not look.sources:
-            self._answer = Answer(refusal=look.refusal)
-        elif versions != self._versions:
+        self.is_new = bool(look.sources) and versions != self._versions
+        if self.is_new:
             self._answer = self._built(look.sources)
+        elif not look.sources and look.refusal is not None:
+            self._answer = Answer(refusal=look.refusal)
         self._versions = versions
         growths = [
             FileGrowth(file.name, file.size, self.memory.lines_of(file.name), file.grown_at) for file in look.files

@@ -6,14 +6,16 @@ being written waits, until the file has grown no more for one look. A pipe is ke
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import mkstemp
 from threading import Thread
 from typing import BinaryIO
+from weakref import finalize
 
 from logparse.errors import InputError
 from logparse.findings import Note, info
@@ -31,28 +33,27 @@ SLOW_LOOK, REST = 0.1, 20
 
 
 class Spool:
-    """The bytes of a pipe, which a thread keeps in a file, so that they can be read again. It ends with the process."""
+    """The bytes of a pipe, which a thread keeps in a file, so that they can be read again. It goes with the process."""
 
     def __init__(self, source: Source) -> None:
         self.size = 0
         self.ended = False
         self.error: InputError | None = None
-        self._file = NamedTemporaryFile(prefix="logparse-")  # noqa: SIM115
-        self.path = Path(self._file.name)
+        handle, name = mkstemp(prefix="logparse-")
+        os.close(handle)
+        self.path = Path(name)
+        finalize(self, self.path.unlink, missing_ok=True)
         Thread(target=self._keep, args=[source], daemon=True).start()
 
     def _keep(self, source: Source) -> None:
-        try:
-            with open_source(source) as raw:
-                while chunk := raw.read1(PORTION_BYTES):
-                    self._file.write(chunk)
-                    self._file.flush()
-                    self.size += len(chunk)
-        except InputError as error:
-            self.error = error
-        except OSError:
-            # A pipe that breaks has ended.
-            pass
+        # A pipe that breaks has ended.
+        with suppress(OSError):
+            try:
+                with open_source(source) as raw, self.path.open("wb", buffering=0) as kept:
+                    while chunk := raw.read1(PORTION_BYTES):
+                        self.size += kept.write(chunk)
+            except InputError as error:
+                self.error = error
         self.ended = True
 
 
