@@ -21,6 +21,7 @@ from analysis.commands.analyze import recorded_rows_of_project
 from analysis.export.senders import Report, WebhookForm, beat, check_heartbeat, check_webhook, post, run_command
 from analysis.files.outputs import write_whole
 from analysis.present.console import make_console
+from analysis.present.parts import Sentence, Sentences
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze import compose
 from analysis.present.views.watch import (
@@ -34,6 +35,7 @@ from analysis.present.views.watch import (
     summary_message,
     watch_parts,
 )
+from analysis.present.words import say
 from analysis.project.project_file import project_limits
 from analysis.published.baselines import find_baseline, published, read_baselines
 from analysis.run.options import RunOptions
@@ -44,12 +46,15 @@ from analysis.watch.refresh import SHARE, Follower
 from analysis.watch.snapshot import WatchedRun
 from analysis.watch.watcher import Watcher, is_blind, is_over, is_unknown
 from logparse.errors import InputError, UsageError, reason_of
+from logparse.findings import Note
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.slurm import with_outputs_of_jobs
 from logparse.language import tr, use_language, visible
 from logparse.light_dataclass import dataclass, replace
 
 MINUTE, HOUR = 60.0, 3600.0
+# Messages on the screen.
+MESSAGES = 3
 ALARM, UNKNOWN, INTERRUPTED = 1, 2, 130
 
 Sources = Annotated[
@@ -157,7 +162,9 @@ def watch(
         use_language("en")
     codes = None if fail_on is None else [code.strip() for code in fail_on.split(",")]
     check_codes(codes or (), KINDS)
-    senders = Senders(_command(on_alarm), webhook, webhook_as, heartbeat, teller())
+    messages: list[Note] | None = [] if has_screen() and not (jsonl or once) else None
+    report = teller() if messages is None else messages.append
+    senders = Senders(_command(on_alarm), webhook, webhook_as, heartbeat, report)
     check_webhook(webhook)
     check_heartbeat(heartbeat)
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + recorded_rows_of_project() + published()
@@ -167,7 +174,7 @@ def watch(
     paths = with_outputs_of_jobs(logs)
     follow = partial(Follower, how=how)
     watcher = Watcher(lambda: named_runs(paths, each), follow, project_limits(), _read_states(state))
-    with _output(jsonl, no_color, plain=once) as output:
+    with _output(jsonl, no_color, messages) as output:
         loop = Loop(watcher, output, senders, state, every, codes, until == "done")
         try:
             code = loop.look_once() if once else loop.run()
@@ -312,12 +319,13 @@ class JsonObjects(Lines):
 class OnScreen:
     """The screen of the terminal."""
 
-    def __init__(self, drawn_on: Screen) -> None:
-        self._screen = drawn_on
+    def __init__(self, drawn_on: Screen, messages: Sequence[Note]) -> None:
+        self._screen, self._messages = drawn_on, messages
 
     def show(self, runs: Sequence[WatchedRun], news: Sequence[News], at: float) -> None:  # noqa: ARG002
-        """Draw the runs; their alarms are on the screen."""
-        self._screen.show(watch_parts(runs))
+        """Draw the runs with their alarms, and the last messages of those that send them."""
+        messages = [Sentence(say(note), "info") for note in self._messages[-MESSAGES:]]
+        self._screen.show([*watch_parts(runs), Sentences(messages)])
 
     def summary(self, text: str) -> None:
         """The screen has all of it."""
@@ -331,15 +339,13 @@ class OnScreen:
 
 
 @contextmanager
-def _output(jsonl: bool, no_color: bool, plain: bool) -> Iterator[Display]:
-    """Where looks are shown: JSON, a screen on a terminal, else lines."""
-    if jsonl:
-        yield JsonObjects()
-    elif plain or not has_screen():
-        yield Lines()
-    else:
-        with screen(no_color) as drawn_on:
-            yield OnScreen(drawn_on)
+def _output(jsonl: bool, no_color: bool, messages: Sequence[Note] | None) -> Iterator[Display]:
+    """Where looks are shown: a screen with ``messages``, else JSON or lines."""
+    if messages is None:
+        yield JsonObjects() if jsonl else Lines()
+        return
+    with screen(no_color) as drawn_on:
+        yield OnScreen(drawn_on, messages)
 
 
 def _leave_receipt(runs: Sequence[WatchedRun], no_color: bool) -> None:

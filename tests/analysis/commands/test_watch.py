@@ -220,7 +220,7 @@ def on_terminal(folder: Path, *arguments: str, keys: bytes) -> str:
 @pytest.mark.parametrize(("keys", "shown"), [(b"p?q", ("PAUSED", "q: end, the result stays")), (b"\x03", ())])
 def test_the_screen_is_left_with_the_answer_of_analyze(tmp_path, keys, shown):
     log(tmp_path)
-    drawn = on_terminal(tmp_path, "run.log", keys=keys)
+    drawn = on_terminal(tmp_path, "run.log", "--heartbeat", "no/alive", keys=keys)
     screen, _, receipt = drawn.rpartition("\x1b[?1049l")
     assert all(text in screen for text in ("status", *shown))
     answer = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="80").stdout
