@@ -285,7 +285,10 @@ def break_runs(number: int, only: str | None) -> int:
     names = [only] if only else list(FAULTS)
     results: dict[str, list[Found]] = defaultdict(list)
     for n in range(number):
-        results[names[n % len(names)]].append(play(names[n % len(names)], n))
+        name = names[n % len(names)]
+        results[name].append(play(name, n))
+        if not results[name][-1].in_time or results[name][-1].others:
+            print(f"{name} {n}: {results[name][-1]}", flush=True)
     print(f"{'fault':14} {'runs':>5} {'found':>6} {'in time':>8} {'median late':>12} {'most steps':>11}  other alarms")
     for name, found in results.items():
         late = [one.late for one in found if one.late is not None]
@@ -347,6 +350,7 @@ def replay_all(paths: list[Path], looks: int) -> int:
     """Print the alarms of real logs."""
     hours, shown_logs, alarms = 0.0, 0, 0
     for path in paths:
+        print(f"{shown_logs} logs, {hours:,.0f} run-hours, {alarms} alarms", end="\r", file=sys.stderr, flush=True)
         result = replay(path, looks)
         if result is None:
             continue
