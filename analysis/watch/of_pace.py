@@ -66,11 +66,31 @@ def hang_limit(watched: Watched, typical: float) -> float:
         return 60 * limits.startup_minutes
     expected = max(typical, median(quiet) if quiet else 0.0)
     patience = 1.0 if quiet else BEFORE_FIRST
-    pauses = watched.gaps.filter(pl.col("gap") > PAUSE_GAPS * typical)["gap"]
-    irregular = LONGER_PAUSE * float(pauses.quantile(0.9) or 0.0) if len(pauses) >= FEWEST_PAUSES else 0.0
+    irregular = LONGER_PAUSE * _irregular_pause(watched, typical)
     # Between two looks nothing can be seen; from cron they are far apart, and each sees when a file grew.
     looks = LOOKS * min(watched.between_looks, LONGEST_LOOK)
     return max(limits.hang_steps * expected * patience, irregular, looks) + pause_in_place(watched, typical)
+
+
+def _irregular_pause(watched: Watched, typical: float) -> float:
+    """How long a run has paused now and then, at no save, no evaluation and no regular step; 0 where it did not."""
+    own = _own_pauses(watched, typical)
+    if len(own) < FEWEST_PAUSES or _are_regular([mark for mark, _ in own], watched.last["iterations"] or 1):
+        return 0.0
+    return sorted(gap for _, gap in own)[int(0.9 * (len(own) - 1))]
+
+
+def _own_pauses(watched: Watched, typical: float) -> list[tuple[int, float]]:
+    """The step before each long gap that no save and no evaluation explains, and its seconds."""
+    pauses, steps = watched.run.analysis.pauses, watched.last["iterations"] or 1
+    known = [*pauses.saved, *pauses.evaluated]
+    long = watched.gaps.filter(pl.col("gap") > PAUSE_GAPS * typical)
+    return [(mark, gap) for mark, gap in long.iter_rows() if not any(mark <= at < mark + steps for at in known)]
+
+
+def _are_regular(marks: Sequence[int], steps: int) -> bool:
+    """Whether pauses come at every so many steps."""
+    return all(_is_due(marks[:n], marks[n], steps) for n in range(2, len(marks)))
 
 
 def pause_in_place(watched: Watched, typical: float) -> float:
@@ -78,15 +98,16 @@ def pause_in_place(watched: Watched, typical: float) -> float:
     pauses, step, steps = watched.run.analysis.pauses, watched.last["step"], watched.last["iterations"] or 1
     if step is None:
         return 0.0
-    long = watched.gaps.filter(pl.col("gap") > PAUSE_GAPS * typical)
-    own = [mark for mark in long["step"].to_list() if mark is not None]
+    own = [mark for mark, _ in _own_pauses(watched, typical)]
+    kinds = [pauses.saved, pauses.evaluated]
+    if len(own) >= FEWEST_PAUSES and _are_regular(own, steps):
+        kinds.append(tuple(own))
+    places = {mark for marks in kinds if _is_due(marks, step, steps) for mark in marks}
     planned = evaluates_every(watched.run.log.settings)
-    due = [marks for marks in (pauses.saved, pauses.evaluated, own) if _is_due(marks, step, steps)]
-    if not due and (planned is None or step % planned >= steps):
+    if not places and (planned is None or step % planned >= steps):
         return 0.0
     timed = [*pauses.save_seconds.values(), *pauses.evaluation_seconds.values()]
-    places = {mark for marks in due for mark in marks}
-    seen = [float(gap) for mark, gap in watched.gaps.iter_rows() if any(mark - steps < at <= mark for at in places)]
+    seen = [float(gap) for mark, gap in watched.gaps.iter_rows() if any(mark <= at < mark + steps for at in places)]
     longest = max([*timed, *seen], default=None)
     return 60 * watched.limits.pause_minutes if longest is None else LONGER_PAUSE * longest
 

@@ -20,6 +20,8 @@ FEWEST_POINTS, LEAST_GROWTH, POINTS = 12, 0.002, 45
 FEWEST_SAVES = 2
 # An interval of saves differs from the next by less than this share; others are planned by time.
 EVEN = 0.5
+# A save that takes no more than so many seconds longer delays nobody.
+LEAST_EXCESS = 10.0
 MEMORY = ("reserved_bytes", "allocated_bytes", "max_reserved_bytes", "max_allocated_bytes")
 OF_STEPS = ("max_memory_reserved_bytes", "max_memory_allocated_bytes")
 
@@ -153,7 +155,8 @@ def save_is_slow(watched: Watched) -> dict[str, Any] | None:
         return None
     *before, (step, last) = seconds
     typical = median(value for _, value in before)
-    if typical <= 0 or last <= watched.limits.save_time * typical or last - typical <= (watched.line_seconds or 0.0):
+    least = max(LEAST_EXCESS, watched.line_seconds or 0.0)
+    if last <= watched.limits.save_time * typical or last - typical <= least:
         return None
     row = saves_of(watched).filter(pl.col("step") == step)
     origin = watched.at(row.row(-1, named=True)) if len(row) else None
