@@ -132,7 +132,7 @@ class FollowedRun:
             self._answer = Answer(refusal=look.refusal)
         self._versions = versions
         growths = [
-            FileGrowth(file.name, file.size, self.memory.lines_of(file.name), file.grown_at) for file in look.files
+            FileGrowth(file.name, file.size, self.memory.lines.get(file.name, 0), file.grown_at) for file in look.files
         ]
         return Moment(
             at,

@@ -130,6 +130,8 @@ class Memory:
         self.read_again = 0
         # Of each file, what its samples showed; None where it is read to its end.
         self.parts: dict[str, int | None] = {}
+        # Of each file, how many lines were read.
+        self.lines: dict[str, int] = {}
         self._known: dict[tuple[object, ...], Known] = {}
         self._used: set[tuple[object, ...]] = set()
         self._searches: dict[object, LineSearch] = {}
@@ -140,23 +142,22 @@ class Memory:
         return self._searches.setdefault(_what(search), search)
 
     def known(self, searching: Searching, source: Source) -> Known:
-        """What is known of ``source``, if it is searched in this way."""
-        key = (_what(searching[0]), searching[1], source.name, source.part)
+        """What is known of ``source``, if it is searched in this way; the search is one of ``same``."""
+        key = (id(searching[0]), searching[1], source.name, source.part)
         self._used.add(key)
-        return self._known.setdefault(key, Known(searching))
+        if key not in self._known:
+            self._known[key] = Known(searching)
+        return self._known[key]
 
     def count(self, source: Source, blocks: int) -> None:
         """Count the block of ``source`` that has ended, and is the last of so many."""
         self.read_again += blocks <= self._furthest.get(source.name, 0)
         self._furthest[source.name] = max(blocks, self._furthest.get(source.name, 0))
 
-    def lines_of(self, name: str) -> int:
-        """How many lines of the file with this ``name`` were read."""
-        return max((known.whole.lines for key, known in self._known.items() if key[2] == name), default=0)
-
     def forget(self, name: str) -> None:
         """Forget the file with this ``name``, which has other bytes now."""
         self.parts.pop(name, None)
+        self.lines.pop(name, None)
         self._furthest.pop(name, None)
         self._known = {key: known for key, known in self._known.items() if key[2] != name}
 

@@ -190,6 +190,7 @@ class _Reader:
             yield from self._new_blocks(source, known, memory)
             self._finish()
             known.was_read(source, self._files[-1], (self.search, self._narrows))
+        memory.lines[source.name] = self._files[-1].lines
         self.search, self._narrows = known.left
 
     def _new_blocks(self, source: Source, known: Known, memory: Memory) -> Iterator[tuple[FileContents, TextBlock]]:

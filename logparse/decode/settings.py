@@ -59,7 +59,7 @@ class BlockReader:
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
-        self._found = {block: [_NOTHING] for block in blocks}
+        self._found: dict[Block, list[pl.DataFrame]] = {block: [] for block in blocks}
         self._running: dict[Block, int | None] = dict.fromkeys(blocks)
         self._labels = dict.fromkeys(blocks, "")
 
@@ -98,7 +98,7 @@ class BlockReader:
 def inside_of(files: Sequence[BlockReader]) -> dict[Block, pl.DataFrame]:
     """The lines that were inside each block, of all ``files``."""
     blocks = files[0].inside if files else ()
-    return {block: pl.concat([part for file in files for part in file.inside[block]]) for block in blocks}
+    return {block: pl.concat([_NOTHING, *(part for file in files for part in file.inside[block])]) for block in blocks}
 
 
 def _starts(marked: pl.DataFrame, block: Block) -> pl.Series:

@@ -185,6 +185,22 @@ def test_ranks_that_appear_one_after_another_are_one_run(tmp_path):
         assert len(moment.files) == rank + 1
 
 
+def test_ranks_that_show_nothing_are_sampled_as_analyze_does(tmp_path, monkeypatch):
+    """One of them begins to print its steps later."""
+    monkeypatch.setattr("logparse.decode.sample_files.SPOT_BYTES", 1000)
+    monkeypatch.setattr("logparse.decode.sample_files.FEWEST_BYTES", 0)
+    for rank in range(4):
+        add(tmp_path / f"rank_{rank}.log", "nothing of interest\n" * 500)
+    add(tmp_path / "rank_3.log", HEAD + steps(1, 9))
+    follower = Follower([str(tmp_path)], HOW)
+    for at, rank in enumerate((3, 0, 2)):
+        add(tmp_path / f"rank_{rank}.log", steps(10 + at, 20 + at))
+        moment = follower.refresh(float(at))
+        assert answer_at(moment) == answer_at_once(tmp_path)
+    probed = next(note for note in moment.runs[0].notes if note.code == "files_probed")
+    assert probed.fields["n"] == 1
+
+
 def test_each_file_is_a_run_of_its_own_where_that_is_asked_for(tmp_path):
     for name in ("a.log", "b.log"):
         (tmp_path / name).write_text(HEAD + steps(1, 9))
