@@ -32,6 +32,7 @@ from logparse.language import LANGUAGES, msg, tr, use_language
 # Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
 COMMANDS = {
     "analyze": msg("Analyze a run: step time, throughput, MFU, goodput."),
+    "watch": msg("Watch a running job and raise alarms."),
     "diagnose": msg("Show why a run stopped, and which rank."),
     "explain": msg("Explain the code of a warning or a failure."),
     "merge": msg("Merge the results of `analyze --each` shards."),

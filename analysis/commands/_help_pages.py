@@ -18,6 +18,7 @@ GROUPS = (COMMON, MISSING, OUTPUT, ADVANCED)
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "": ("analyze run.log --hw 910b3", "compare release-a/ release-b/"),
     "analyze": ("run.log --hw 910b3", "--each logs/ -o results"),
+    "watch": ("run.log --hw 910b3", "run.log --once --state watch.json --fail-on hang,nan"),
     "diagnose": ("run.log", "logs/ --json"),
     "merge": ("results", "results -o merged --tables csv"),
     "baselines": ("--model llama2-7b", "--publisher ModelLink --json"),
@@ -56,10 +57,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 _NAMES = {
     COMMON: "hw,model,require,baseline,each,history,release,label,candidate,threshold,metric,by,select,since,devices,"
     "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,loss,until,until_release,strict,fail_on,as_of,"
-    "backtest,webhook,webhook_as",
+    "backtest,webhook,webhook_as,every,once,until,on_alarm,heartbeat,state",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
     OUTPUT: "out,as_json,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,force,lang,where,"
-    "sort,anonymise,help",
+    "sort,anonymise,jsonl,help",
 }
 GROUP_OF: Mapping[str, str] = {name: group for group, names in _NAMES.items() for name in names.split(",")}
 # Only --help-all lists these, and the shape flags.

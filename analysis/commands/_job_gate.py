@@ -9,8 +9,8 @@ import typer
 
 from analysis.commands._forms import Form
 from analysis.commands._release_options import parse_day
-from analysis.commands._webhook import WebhookForm, post
 from analysis.compare.verdict import Verdict
+from analysis.export.senders import WebhookForm, post
 from analysis.history.open_history import Report, open_history
 from analysis.nightly.exports import JOB_OUTPUTS, JudgedJobs
 from analysis.nightly.job_verdict import JobVerdict
@@ -36,7 +36,7 @@ class NightOptions:
     fail_on: str | None = None
     as_of: date | None = None
     webhook: str | None = None
-    webhook_form: WebhookForm = "json"
+    webhook_form: WebhookForm | None = None
 
 
 def judge_all(asked: NightOptions, report: Report) -> JudgedJobs:

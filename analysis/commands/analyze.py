@@ -93,7 +93,9 @@ def analyze(
     if anonymise:
         how = replace(how, pseudonyms=_pseudonyms(shard))
     asked = RunSelection.of(where or (), sort)
-    rows = (() if baseline_file is None else read_baselines(baseline_file)) + _recorded(shard) + published()
+    # The history may grow between two shards.
+    recorded = recorded_rows_of_project() if shard is None else ()
+    rows = (() if baseline_file is None else read_baselines(baseline_file)) + recorded + published()
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows, drafts=not no_draft)
@@ -134,10 +136,10 @@ def _check_output(as_json: bool, as_markdown: bool, quiet: bool, verbose: bool) 
         raise UsageError(tr("--quiet and --verbose exclude each other"), remedy=tr("give one of them"))
 
 
-def _recorded(shard: Shard | None) -> tuple[Baseline, ...]:
-    """Runs of the project's history. None for a shard, as the history may grow between shards."""
+def recorded_rows_of_project() -> tuple[Baseline, ...]:
+    """Runs of the project's history; none, and a warning, where it cannot be read."""
     place = find_project_settings().get("history")
-    if shard is not None or place is None:
+    if place is None:
         return ()
     from analysis.commands._release_options import teller
     from analysis.history.recorded_baselines import recorded_rows

@@ -21,7 +21,6 @@ from analysis.commands._job_gate import backtest as run_backtest
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, Tolerances, parse_day, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.commands._webhook import WebhookForm, check_webhook, post
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison, compare
@@ -30,6 +29,7 @@ from analysis.compare.loss_targets import gather_tolerances, join_tolerances
 from analysis.compare.refusal import refuse_incomparable
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import Verdict, guards_of, insufficient
+from analysis.export.senders import WebhookForm, check_webhook, post
 from analysis.files.outputs import write_bytes
 from analysis.files.result_folder import ResultFolder
 from analysis.nightly.policy import FAILING
@@ -81,7 +81,8 @@ Webhook = Annotated[
     typer.Option("--webhook", metavar="URL", help="Post what is new or worse to a chat, ten lines at most."),
 ]
 WebhookText = Annotated[
-    Literal["json", "text"], typer.Option("--webhook-as", help="Form of the message; JSON has it as `text`.")
+    WebhookForm | None,
+    typer.Option("--webhook-as", help="Form of the message; default: that of the chat, by the host, else JSON."),
 ]
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="Show every metric, its expected range, and all that changed.")
@@ -147,7 +148,7 @@ def gate(
     as_of: AsOf = None,
     backtest: Backtest = None,
     webhook: Webhook = None,
-    webhook_as: WebhookText = "json",
+    webhook_as: WebhookText = None,
     out: Out = None,
     force: options.Force = False,
     as_json: options.Json = False,
@@ -207,7 +208,9 @@ def gate(
         _exit(result, strict, failing)
 
 
-def _post(url: str | None, form: WebhookForm, compared: Sequence[Comparison], report: Callable[[Note], object]) -> None:
+def _post(
+    url: str | None, form: WebhookForm | None, compared: Sequence[Comparison], report: Callable[[Note], object]
+) -> None:
     """Send what became worse to a chat, if there is one."""
     if url is not None and has_wrong(compared):
         post(url, sides_document(compared, project_policy().run_url), form, report)

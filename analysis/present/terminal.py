@@ -235,7 +235,7 @@ def _scale(line: Sparkline) -> str:
     least, most = (f"{end:,.{0 if high >= LARGE else 1}f}" for end in (low, high))
     ends = most if least == most else tr("{low} to {high}", low=least, high=most)
     words = [
-        f"{line.name}{tr(', ')}{ends} {line.unit}",
+        f"{line.name}{tr(', ')}{ends} {line.unit}".rstrip(),
         *([tr("{n} above", n=f"{above:,}")] if above else []),
         *([tr("{n} below", n=f"{below:,}")] if below else []),
     ]

@@ -13,12 +13,14 @@ from typing import Any
 import regex
 
 from analysis.flops import default_formula
+from analysis.project.choose_language import project_file
 from analysis.project.choose_options import choose_device, options_of
-from analysis.project.project_file import PROJECT_OPTIONS, ProjectSettings
+from analysis.project.project_file import PROJECT_OPTIONS, ProjectSettings, project_limits
 from analysis.run.checks.targets import gather_requirements
+from analysis.watch.alarm_limits import TABLE
 from logparse.context.run_context import Fact, Given
 from logparse.findings import Origin, flag
-from logparse.light_dataclass import dataclass, replace
+from logparse.light_dataclass import dataclass, fields, replace
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def settings_in_force(flags: Mapping[str, Any], given: Given, standing: ProjectS
     facts = {name: fact for layer in (standing.facts, *reversed(given.layers)) for name, fact in layer.items()}
     # `logparse models` shows what follows from the name of a model.
     quantities = [EffectiveSetting(name, fact) for name, fact in facts.items() if fact.origin.kind != "model"]
-    return [_with_line(setting) for setting in (*options, *_required(layers), *quantities)]
+    return [_with_line(setting) for setting in (*options, *_required(layers), *quantities, *_limits(standing))]
 
 
 def _flag(name: str) -> Origin:
@@ -55,12 +57,21 @@ def _required(layers: tuple[Mapping[str, Fact], ...]) -> Iterator[EffectiveSetti
         yield EffectiveSetting("require", Fact(requirement.text, origin))
 
 
+def _limits(standing: ProjectSettings) -> Iterator[EffectiveSetting]:
+    """Each limit of the alarms of ``watch``. Raises as ``project_limits``."""
+    limits, path = project_limits(), project_file()
+    for one in fields(limits):
+        origin = Origin("config", str(path)) if one.name in standing.watch else Origin("assumed")
+        yield EffectiveSetting(f"{TABLE}.{one.name}", Fact(getattr(limits, one.name), origin))
+
+
 def _with_line(setting: EffectiveSetting) -> EffectiveSetting:
     """The setting with the line of its file, where it is simply written there."""
     fact = setting.fact
     if fact is None or fact.origin.kind != "config" or fact.origin.file is None:
         return setting
-    names = "(?:precision|dtype)" if setting.name == "precision" else regex.escape(setting.name)
+    name = setting.name.removeprefix(f"{TABLE}.")
+    names = "(?:precision|dtype)" if name == "precision" else regex.escape(name)
     lines = Path(fact.origin.file).read_text(encoding="utf-8").splitlines()
     at = (number for number, line in enumerate(lines, 1) if regex.match(rf"\s*{names}\s*=", line))
     return EffectiveSetting(setting.name, Fact(fact.value, replace(fact.origin, line=next(at, None))))

@@ -22,25 +22,27 @@ from logparse.light_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from analysis.nightly.policy import Policy
+    from analysis.watch.alarm_limits import Limits
 
 # The option that each variable gives.
 VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history", VARIABLE: "lang"}
 PROJECT_OPTIONS = {**FILE_OPTIONS, "history": str, "lang": str}
 # What only the project file holds, each a table.
-PROJECT_TABLES = {"gate": dict}
+PROJECT_TABLES = {"gate": dict, "watch": dict}
 
 
 @dataclass(frozen=True)
 class ProjectSettings:
     """Options by who gives them; ``facts`` are those of the project file, which say what a log does not.
 
-    ``gate`` is its table of what holds of the jobs.
+    ``gate`` is its table of what holds of the jobs, ``watch`` that of when alarms begin.
     """
 
     environment: Mapping[str, Fact] = field(default_factory=dict)
     project: Mapping[str, Fact] = field(default_factory=dict)
     facts: Mapping[str, Fact] = field(default_factory=dict)
     gate: Mapping[str, Any] = field(default_factory=dict)
+    watch: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def layers(self) -> tuple[Mapping[str, Fact], ...]:
@@ -62,12 +64,12 @@ def find_project_settings() -> ProjectSettings:
     if path is None:
         return ProjectSettings(environment)
     facts, options = read_config(path, {**PROJECT_OPTIONS, **PROJECT_TABLES})
-    gate = options.pop("gate", {})
+    gate, watch = options.pop("gate", {}), options.pop("watch", {})
     if "history" in options and not is_url(options["history"]):
         options["history"] = str(path.parent / options["history"])
     project = {name: Fact(value, Origin("config", str(path))) for name, value in options.items()}
     _check_language(project)
-    return ProjectSettings(environment, project, {**_facts_of_model(project), **facts}, gate)
+    return ProjectSettings(environment, project, {**_facts_of_model(project), **facts}, gate, watch)
 
 
 def _check_language(options: Mapping[str, Fact]) -> None:
@@ -110,5 +112,19 @@ def project_policy() -> Policy:
     gate = find_project_settings().gate
     try:
         return read_policy(gate)
+    except UsageError as error:
+        raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error
+
+
+def project_limits() -> Limits:
+    """The limits of alarms that the project file gives; the others are the defaults.
+
+    Raises UsageError, with the file, for a table that cannot be used.
+    """
+    from analysis.watch.alarm_limits import read_limits
+
+    watch = find_project_settings().watch
+    try:
+        return read_limits(watch)
     except UsageError as error:
         raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error

@@ -82,7 +82,7 @@ def with_json() -> set[str]:
 
 def test_every_command_with_json_has_a_schema():
     calls = [call for _, commands, _ in DOCUMENTS.values() for call in commands.split(", ")]
-    named = {call.removeprefix("logparse ").removesuffix(" --json") for call in calls}
+    named = {call.removeprefix("logparse ").removesuffix(" --json").removesuffix(" --jsonl") for call in calls}
     # `logparse formats` is short for `logparse formats show`.
     assert {"formats" if name == "formats show" else name for name in with_json()} == named
 
@@ -141,6 +141,7 @@ PRINTED = {
     "models": [("models", "--json")],
     "baselines": [("baselines", "--json")],
     "config": [("config", "--json")],
+    "watch": [("watch", LLAMA, "--once", "--jsonl")],
     "diagnose": [("diagnose", LLAMA, "--json"), ("diagnose", LLAMA, OLMO, "--json")],
 }
 

@@ -64,6 +64,8 @@ from analysis.run.useful.overheads import Overhead
 from analysis.run.useful.remaining_time import Left
 from analysis.stats.noise import Noise
 from analysis.stats.prediction import Night
+from analysis.watch.alarms import AlarmLevel
+from analysis.watch.snapshot import NowAndSteady, RunStatus, Snapshot, TimeLeft
 from logparse.context.dialects import Framework
 from logparse.decode.read_run import Coverage
 from logparse.draft.check import KnownLabel, ReadLine, UnknownLabel, UnreadLine
@@ -742,6 +744,27 @@ def _diagnose() -> Schema:
     return {"anyOf": [fixed("diagnose", one), fixed("diagnose", several)]}
 
 
+def _watch() -> Schema:
+    """A line of ``watch --jsonl``: a run at a look, or an alarm that begins or ends."""
+    alarm = {"code": STRING, "level": typed(AlarmLevel), "run": STRING, "since": STRING, "fields": FREE}
+    alarm |= {"origin": nullable(ref("origin")), "text": STRING}
+    largest = fixed("largest_overhead", {"cause": STRING, "share": NUMBER, "seconds": NUMBER})
+    shown = record(
+        Snapshot,
+        omit=("status", "losses"),
+        left=nullable(record(TimeLeft, omit=("ends_at",), ends_at=NULLABLE_STRING)),
+        figures=array(record(NowAndSteady)),
+        largest=nullable(largest),
+    )
+    state = {"schema_version": VERSION, "kind": {"const": "state"}, "at": STRING, "run": STRING}
+    state |= {"status": typed(RunStatus), "waiting": STRINGS, "refusal": NULLABLE_STRING, "snapshot": nullable(shown)}
+    metrics = _by_metric(ref("metric"), OF_ROWS, required=True)
+    state |= {"metrics": nullable(metrics), "ending": nullable(ref("ending")), "alarms": array(fixed("alarm", alarm))}
+    state["notes"] = NOTES
+    news = {"schema_version": VERSION, "kind": {"const": "alarm"}, "at": STRING, "state": {"enum": ["begins", "ends"]}}
+    return {"anyOf": [fixed("watch_state", state), fixed("alarm", news | alarm)]}
+
+
 DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "analyze": ("Analyzed runs", "logparse analyze --json, logparse merge --json", _analyze),
     "compare": ("Compared sides", "logparse compare --json", _compare),
@@ -761,6 +784,7 @@ DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "baselines": ("Published training rates", "logparse baselines --json", _baselines),
     "config": ("Settings in effect", "logparse config --json", _config),
     "diagnose": ("Why a run stopped", "logparse diagnose --json", _diagnose),
+    "watch": ("Runs that are watched, a line each", "logparse watch --jsonl", _watch),
 }
 
 

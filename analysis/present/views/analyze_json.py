@@ -79,6 +79,11 @@ def _run(result: Run, price: float | None) -> dict[str, Any]:
     )
 
 
+def run_metrics(result: Run) -> dict[str, dict[str, Any] | None]:
+    """The object ``metrics`` of a run."""
+    return _metrics(result.analysis)
+
+
 def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return frame.drop("run").to_dicts()
 

@@ -182,5 +182,6 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "said": _translated,
     "range": range_of,
     "ordinal": ordinal,
+    "step_time": step_time,
     "name": lambda path: PurePath(path).name,
 }

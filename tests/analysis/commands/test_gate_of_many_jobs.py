@@ -99,7 +99,7 @@ def test_what_became_worse_is_posted_to_a_chat(place, monkeypatch):
     finally:
         (place / "logparse.toml").unlink()
     ((url, message, form),) = got
-    assert (url, form, message["verdict"], len(message["news"])) == ("http://127.0.0.1:9/x", "json", "regression", 1)
+    assert (url, form, message["verdict"], len(message["news"])) == ("http://127.0.0.1:9/x", None, "regression", 1)
     (news,) = message["news"]
     assert news["metrics"]["steady_step_time_ms"] == pytest.approx(0.05, abs=0.01)
     lines = message["text"].splitlines()

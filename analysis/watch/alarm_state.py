@@ -1,0 +1,144 @@
+"""What the watcher remembers from one moment to the next, in a file too, so that it can be stopped and started again.
+
+Comes in: the moments of a run, one after the other. Goes out: the alarms that are on, and what is news: an alarm that
+begins, and one that ends. An alarm ends once its condition has been absent for a while; one that comes back soon is
+shown, and is no news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Literal
+
+from analysis.watch.alarm_limits import Limits
+from analysis.watch.alarms import KINDS, Alarm, alarms_before_steps, find_alarms
+from analysis.watch.moment import Moment
+from analysis.watch.watched import LastStep, Watched, mark_of, seconds_after_last
+from logparse.findings import Origin
+from logparse.light_dataclass import dataclass, field, replace
+
+VERSION = 1
+# Silences before new lines that are kept.
+KEPT = 8
+NO_LINE = "-"
+
+
+@dataclass(frozen=True)
+class OpenAlarm:
+    """An alarm that is on: when its condition was last there, and when it was last sent; None where never."""
+
+    alarm: Alarm
+    held_at: float
+    sent_at: float | None
+
+
+@dataclass(frozen=True)
+class News:
+    """What a moment brings: an alarm that ``begins`` or ``ends``."""
+
+    kind: Literal["begins", "ends"]
+    alarm: Alarm
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What is remembered of one run. ``sent`` is when an alarm of each code was last sent."""
+
+    progress: LastStep | None = None
+    open: tuple[OpenAlarm, ...] = ()
+    sent: Mapping[str, float] = field(default_factory=dict)
+    looked_at: float | None = None
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The codes of the alarms whose condition held at the last look."""
+        return frozenset(one.alarm.code for one in self.open if one.held_at == self.looked_at)
+
+    @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The alarms that are on, the most urgent first, then the newest."""
+        order = list(KINDS)
+        alarms = [one.alarm for one in self.open]
+        return tuple(sorted(alarms, key=lambda a: (a.level != "critical", -a.since, order.index(a.code))))
+
+
+def advance(name: str, state: RunState, moment: Moment, limits: Limits) -> tuple[RunState, tuple[News, ...]]:
+    """The state after ``moment`` of the run ``name``, and what is new."""
+    progress = _progress(state, moment)
+    between = 0.0 if state.looked_at is None else moment.at - state.looked_at
+    present = {alarm.code: alarm for alarm in _alarms(name, progress, moment, limits, between)}
+    opened = {one.alarm.code: one for one in state.open}
+    sent = dict(state.sent)
+    news: list[News] = []
+    still: list[OpenAlarm] = []
+    for code, alarm in present.items():
+        before = opened.get(code)
+        since = alarm.since if before is None else before.alarm.since
+        if before is None and moment.at - sent.get(code, -float("inf")) >= 60 * limits.cooldown_minutes:
+            sent[code] = moment.at
+            news.append(News("begins", alarm))
+        still.append(OpenAlarm(replace(alarm, since=since), moment.at, sent.get(code)))
+    for code, one in opened.items():
+        if code in present:
+            continue
+        if moment.at - one.held_at < 60 * limits.clear_minutes:
+            still.append(one)
+        else:
+            news.append(News("ends", one.alarm))
+    return RunState(progress, tuple(still), sent, moment.at), tuple(news)
+
+
+def _alarms(name: str, progress: LastStep, moment: Moment, limits: Limits, between: float) -> Iterator[Alarm]:
+    """The alarms whose condition holds now, under the name that the user knows the run by."""
+    if moment.runs and len(moment.runs[-1].steps):
+        found = find_alarms(Watched(moment.runs[-1], moment, progress, limits, between))
+        return (replace(alarm, run=name) for alarm in found)
+    waited = moment.at - progress.begun_at if moment.files else 0.0
+    return alarms_before_steps(name, moment.ending, waited, limits, moment.at)
+
+
+def _progress(state: RunState, moment: Moment) -> LastStep:
+    """What was seen of the run, with this moment."""
+    run = moment.runs[-1] if moment.runs else None
+    mark, before = NO_LINE if run is None else mark_of(run), state.progress
+    grown = min(moment.at, max((file.grown_at for file in moment.files), default=moment.at))
+    if before is None:
+        return LastStep(mark, grown - (0.0 if run is None else seconds_after_last(run)), moment.at)
+    if mark == before.mark:
+        return before
+    looked_at = before.seen_at if state.looked_at is None else state.looked_at
+    # It was silent at least until the moment before this one.
+    silent = max(0.0, looked_at - before.seen_at)
+    quiet = before.quiet if before.mark == NO_LINE else (*before.quiet, silent)[-KEPT:]
+    return LastStep(mark, max(looked_at, grown), before.begun_at, quiet)
+
+
+def state_document(states: Mapping[str, RunState]) -> dict[str, Any]:
+    """The states of all runs by their names, as JSON."""
+    return {"version": VERSION, "runs": {name: asdict(state) for name, state in states.items()}}
+
+
+def states_of_document(document: Any) -> dict[str, RunState]:
+    """The states that ``state_document`` made. Raises ValueError for anything else."""
+    try:
+        if document["version"] != VERSION:
+            raise ValueError(document["version"])
+        return {str(name): _state(state) for name, state in document["runs"].items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _state(document: Mapping[str, Any]) -> RunState:
+    progress = document["progress"]
+    return RunState(
+        None if progress is None else LastStep(**{**progress, "quiet": tuple(progress["quiet"])}),
+        tuple(OpenAlarm(_alarm(one["alarm"]), one["held_at"], one["sent_at"]) for one in document["open"]),
+        dict(document["sent"]),
+        document["looked_at"],
+    )
+
+
+def _alarm(document: Mapping[str, Any]) -> Alarm:
+    origin = document["origin"]
+    return Alarm(**{**document, "origin": None if origin is None else Origin(**origin)})

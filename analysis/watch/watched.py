@@ -1,0 +1,145 @@
+"""What the rules of alarms read: a run at one moment, and what the watcher saw of it before. No figure is new here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from analysis.run.rows.exclusion_reasons import COPY, OF_THE_RUN, OTHER_JOB, ROW_MS, STALL, TIMED
+from analysis.run.run import Run
+from analysis.watch.alarm_limits import Limits
+from analysis.watch.moment import Moment
+from logparse.findings import Origin
+from logparse.light_dataclass import dataclass
+
+# Lines of the present pace.
+RECENT = 50
+# A gap between two lines that is this many typical ones is a pause.
+PAUSE_GAPS = 2.0
+# Events of a process that has not made a step yet.
+STARTS = ("log begins", "process starts", "training starts", "checkpoint loaded", "initialized", "model setup")
+PACED = pl.col("excluded_reason").is_null() | (pl.col("excluded_reason") == STALL)
+
+
+@dataclass(frozen=True)
+class LastStep:
+    """What the watcher saw of a run.
+
+    ``mark`` is the last step line, or the last start after it, ``seen_at`` when it was first there; ``begun_at`` is
+    when the watcher first saw the run. ``quiet`` are the seconds that it saw pass without a new line, before each of
+    the last ones: a trainer that writes through a buffer prints many lines at once.
+    """
+
+    mark: str
+    seen_at: float
+    begun_at: float
+    quiet: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One run of a moment, its ``progress`` and the limits; ``between_looks`` are the seconds since the last look."""
+
+    run: Run
+    moment: Moment
+    progress: LastStep
+    limits: Limits
+    between_looks: float = 0.0
+
+    @cached_property
+    def own(self) -> pl.DataFrame:
+        """The run's own step lines, without copies of other ranks."""
+        return self.run.steps.filter(OF_THE_RUN)
+
+    @cached_property
+    def last(self) -> dict[str, Any]:
+        """The last step line."""
+        return self.own.row(-1, named=True)
+
+    @cached_property
+    def start(self) -> pl.DataFrame:
+        """The step lines of the last start."""
+        return self.own.filter(pl.col("segment") == self.last["segment"])
+
+    @cached_property
+    def paced(self) -> pl.DataFrame:
+        """Lines of the last start that show its pace, with a time, the batch of the last line and no pause."""
+        rows = self.start.filter(PACED & TIMED & (pl.col("step_time_ms") > 0))
+        batch = rows["global_batch_size"].tail(1)
+        return rows.filter(pl.col("global_batch_size").eq_missing(pl.lit(batch.item() if len(batch) else None)))
+
+    @cached_property
+    def line_seconds(self) -> float | None:
+        """Typical seconds from one step line to the next: as printed, or by the clock where that is longer."""
+        recent = self.start.tail(RECENT)
+        printed: Any = recent.filter(TIMED).select(ROW_MS.median() / 1000).item()
+        by_clock: Any = self.gaps["gap"].tail(RECENT).median()
+        known = [float(value) for value in (printed, by_clock) if value is not None and value > 0]
+        return max(known, default=None)
+
+    @cached_property
+    def gaps(self) -> pl.DataFrame:
+        """Of each line of the last start but the first: the ``step`` before, and the seconds since by the clock."""
+        seconds = pl.col("timestamp").diff().dt.total_microseconds() / 1e6
+        gaps = self.start.select(pl.col("step").shift(1), gap=seconds)
+        return gaps.drop_nulls().filter(pl.col("gap") >= 0)
+
+    @cached_property
+    def starting(self) -> bool:
+        """Whether a process has begun after the last step line and made no step."""
+        return self.started_after_last is not None
+
+    @cached_property
+    def started_after_last(self) -> int | None:
+        """The line on which a process begins after the last step line."""
+        here = (pl.col("source") == self.last["source"]) & (pl.col("line_number") > self.last["line_number"])
+        begun = self.run.log.starts.filter(here)["line_number"]
+        events = self.run.records["events"].filter(here & pl.col("kind").is_in(STARTS))["line_number"]
+        return max([*begun.tail(1), *events.tail(1)], default=None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all planned steps are done, or the log shows that the training ended as planned."""
+        ending, planned = self.run.ending, self.run.title.planned_steps
+        from_zero = self.run.title.first_step == 0
+        done = planned is not None and (self.last["step"] or 0) + from_zero >= planned
+        return done or (ending is not None and ending.state == "completed")
+
+    @cached_property
+    def waited(self) -> float:
+        """Seconds since the last step line, or since the start after it."""
+        return max(0.0, self.moment.at - self.progress.seen_at)
+
+    def grown_at(self, source: str) -> float | None:
+        """When the file last grew."""
+        return next((file.grown_at for file in self.moment.files if file.name == source), None)
+
+    def at(self, row: dict[str, Any]) -> Origin:
+        """The place of a step line or a record."""
+        return Origin("log", row["source"], row["line_number"])
+
+
+def mark_of(run: Run) -> str:
+    """The last step line of all ranks and the last start after it: what changes where a run goes on."""
+    if run.steps.is_empty():
+        return "-"
+    own = run.steps.filter(~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(value=False))
+    source, line = (own if len(own) else run.steps).select("source", "line_number").row(-1)
+    starts: Any = run.log.starts.filter((pl.col("source") == source) & (pl.col("line_number") > line))
+    return f"{source}:{line}:{len(starts)}"
+
+
+def seconds_after_last(run: Run) -> float:
+    """Seconds of the log's clock from the last step line to the last stamp of any other line that is read."""
+    stepped = _last_stamp(run.steps)
+    later = [_last_stamp(frame) for frame in run.records.values() if "timestamp" in frame.columns]
+    seconds = [(stamp - stepped).total_seconds() for stamp in later if stamp is not None and stepped is not None]
+    return max([0.0, *seconds])
+
+
+def _last_stamp(frame: pl.DataFrame) -> datetime | None:
+    stamp: Any = frame["timestamp"].max()
+    return stamp if isinstance(stamp, datetime) else None

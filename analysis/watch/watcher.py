@@ -1,0 +1,87 @@
+"""All runs that are watched: follows their files, keeps the state of each, and says what is new.
+
+Comes in: a way to list the runs, since files may appear later, and one to follow each. Goes out: at each look the runs
+and the news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from analysis.watch.alarm_limits import Limits
+from analysis.watch.alarm_state import News, RunState, advance
+from analysis.watch.moment import Moment
+from analysis.watch.snapshot import WatchedRun, snapshot_of
+from logparse.errors import InputError
+from logparse.findings import Note
+
+# Seconds between two searches for new runs.
+SEARCH_EVERY = 30.0
+# Notes on the files of a run that are shown.
+NOTES = 3
+
+
+class Following(Protocol):
+    """What follows the files of one run."""
+
+    def refresh(self, at: float) -> Moment:
+        """What is known at that time."""
+
+
+Listing = Callable[[], Sequence[tuple[str, Sequence[str]]]]
+
+
+class Watcher:
+    """Runs that are watched."""
+
+    def __init__(
+        self,
+        listing: Listing,
+        follow: Callable[[Sequence[str]], Following],
+        limits: Limits,
+        states: dict[str, RunState] | None = None,
+    ) -> None:
+        self._listing, self._follow, self._limits = listing, follow, limits
+        self._followed: dict[str, tuple[Sequence[str], Following]] = {}
+        self._notes: dict[str, tuple[Note, ...]] = {}
+        self._searched_at = -SEARCH_EVERY
+        self.states = dict(states or {})
+
+    def look(self, at: float) -> tuple[list[WatchedRun], list[News]]:
+        """The runs as they are ``at`` this time, and what is new since the last look."""
+        if at - self._searched_at >= SEARCH_EVERY:
+            self._search(at)
+        runs: list[WatchedRun] = []
+        news: list[News] = []
+        for name, (_, followed) in self._followed.items():
+            moment = followed.refresh(at)
+            self._notes[name] = (*self._notes.get(name, ()), *moment.notes)[-NOTES:]
+            state, new = advance(name, self.states.get(name, RunState()), moment, self._limits)
+            self.states[name] = state
+            shown = snapshot_of(moment, state, self._limits)
+            runs.append(WatchedRun(name, moment, shown, state.alarms, self._notes[name]))
+            news += new
+        return runs, news
+
+    def _search(self, at: float) -> None:
+        """Follow the runs that were not there before, and those that have other files now, such as of more ranks."""
+        self._searched_at = at
+        for name, logs in self._listing():
+            if name not in self._followed or self._followed[name][0] != logs:
+                self._followed[name] = (logs, self._follow(logs))
+
+
+def is_blind(run: WatchedRun) -> bool:
+    """Whether nothing of the run can be read: its files are not there, or cannot be opened."""
+    return not run.moment.files or isinstance(run.moment.refusal, InputError)
+
+
+def is_over(run: WatchedRun) -> bool:
+    """Whether the run ended, or its input cannot grow any more."""
+    return run.moment.ended or run.status in ("failed", "completed")
+
+
+def is_unknown(run: WatchedRun) -> bool:
+    """Whether neither a step nor a failure is known of the run."""
+    return run.snapshot is None and not run.alarms
