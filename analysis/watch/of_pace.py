@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from analysis.run.clock.planned_evaluations import evaluates_every
 from analysis.run.rates.changepoints import ROBUST
 from analysis.watch.watched import PAUSE_GAPS, Watched
 from logparse.findings import Origin
@@ -103,8 +102,8 @@ def pause_in_place(watched: Watched, typical: float) -> float:
     if len(own) >= FEWEST_PAUSES and _are_regular(own, steps):
         kinds.append(tuple(own))
     places = {mark for marks in kinds if _is_due(marks, step, steps) for mark in marks}
-    planned = evaluates_every(watched.run.log.settings)
-    if not places and (planned is None or step % planned >= steps):
+    planned = watched.run.context.get("evaluation_interval")
+    if not places and (not planned or step % planned >= steps):
         return 0.0
     timed = [*pauses.save_seconds.values(), *pauses.evaluation_seconds.values()]
     seen = [float(gap) for mark, gap in watched.gaps.iter_rows() if any(mark <= at < mark + steps for at in places)]

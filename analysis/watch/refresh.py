@@ -32,7 +32,7 @@ SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Answer:
+class BuiltRuns:
     """The runs that files hold; where there is none, the ``refusal`` says why and ``diagnose`` gives the ``ending``."""
 
     runs: tuple[Run, ...] = ()
@@ -116,7 +116,7 @@ class FollowedRun:
         self.follow, self.memory = Follow(), Memory()
         self._name, self._how, self._split, self._block_bytes = name, how, split, block_bytes
         self._versions: object = None
-        self._answer = Answer()
+        self._answer = BuiltRuns()
         # Whether the last refresh read something.
         self.is_new = False
 
@@ -130,7 +130,7 @@ class FollowedRun:
         if self.is_new:
             self._answer = self._built(join_parts(look.sources, formats_named(self._how.log_format)))
         elif not look.sources and look.refusal is not None:
-            self._answer = Answer(refusal=look.refusal)
+            self._answer = BuiltRuns(refusal=look.refusal)
         self._versions = versions
         growths = [
             FileGrowth(file.name, file.size, self.memory.lines.get(file.name, 0), file.grown_at) for file in look.files
@@ -146,17 +146,19 @@ class FollowedRun:
             notes=tuple(look.notes),
         )
 
-    def _built(self, sources: Sequence[Source]) -> Answer:
+    def _built(self, sources: Sequence[Source]) -> BuiltRuns:
         """What the files hold now. Raises UsageError for options that cannot be used."""
         contents = None
         try:
             contents = self._read(sources)
-            return Answer(tuple(parts_of(understand(self._log(contents, sources), self._how), self._how, self._split)))
+            return BuiltRuns(
+                tuple(parts_of(understand(self._log(contents, sources), self._how), self._how, self._split))
+            )
         except UsageError:
             raise
         except LogparseError as refusal:
             ending = None if contents is None else _ending(contents, sources)
-            return Answer(refusal=shown_error(refusal, self.follow.arguments, self._how), ending=ending)
+            return BuiltRuns(refusal=shown_error(refusal, self.follow.arguments, self._how), ending=ending)
 
     def _read(self, sources: Sequence[Source]) -> Contents:
         how = self._how

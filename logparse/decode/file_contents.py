@@ -19,7 +19,7 @@ from logparse.decode.settings import BlockReader
 from logparse.decode.step_lines import StepBlock
 from logparse.failures.scan import Hit
 from logparse.findings import Note
-from logparse.inputs.blocks import BEGIN, Place, TextBlock
+from logparse.inputs.blocks import BEGIN, BlockPlace, TextBlock
 from logparse.inputs.sources import Source
 
 # How the next block is searched: what for, and whether that becomes less once a format has shown step lines.
@@ -78,7 +78,7 @@ class FileContents:
         return other
 
 
-class Known:
+class KnownFile:
     """What is known of one file that is read in one way.
 
     ``ended`` is the contents of its blocks before ``place``, and ``then`` how the next one is searched. ``whole`` is
@@ -105,7 +105,7 @@ class Known:
         """Begin at the beginning of the file again."""
         self.place, self.ended, self.then, self._version = BEGIN, self._nothing(), self.begin, None
 
-    def ends_here(self, place: Place, contents: FileContents, then: Searching) -> None:
+    def ends_here(self, place: BlockPlace, contents: FileContents, then: Searching) -> None:
         """All blocks before ``place`` have ended."""
         self.place, self.ended, self.then = place, contents.copy(), then
 
@@ -132,7 +132,7 @@ class Memory:
         self.parts: dict[str, int | None] = {}
         # Of each file, how many lines were read.
         self.lines: dict[str, int] = {}
-        self._known: dict[tuple[object, ...], Known] = {}
+        self._known: dict[tuple[object, ...], KnownFile] = {}
         self._used: set[tuple[object, ...]] = set()
         self._searches: dict[object, LineSearch] = {}
         self._furthest: dict[str, int] = {}
@@ -141,12 +141,12 @@ class Memory:
         """The search for the same, with the templates that it has learnt."""
         return self._searches.setdefault(_what(search), search)
 
-    def known(self, searching: Searching, source: Source) -> Known:
+    def known(self, searching: Searching, source: Source) -> KnownFile:
         """What is known of ``source``, if it is searched in this way; the search is one of ``same``."""
         key = (id(searching[0]), searching[1], source.name, source.part)
         self._used.add(key)
         if key not in self._known:
-            self._known[key] = Known(searching)
+            self._known[key] = KnownFile(searching)
         return self._known[key]
 
     def count(self, source: Source, blocks: int) -> None:

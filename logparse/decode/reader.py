@@ -17,7 +17,7 @@ import polars as pl
 
 from logparse.decode.block_contents import BlockContents, find_in
 from logparse.decode.detect_format import richest
-from logparse.decode.file_contents import FileContents, Known, Memory
+from logparse.decode.file_contents import FileContents, KnownFile, Memory
 from logparse.decode.first_timestamps import NO_STAMPS
 from logparse.decode.marker_filter import LineSearch, find, search_all, size_of
 from logparse.decode.records import Found
@@ -193,7 +193,7 @@ class _Reader:
         memory.lines[source.name] = self._files[-1].lines
         self.search, self._narrows = known.left
 
-    def _new_blocks(self, source: Source, known: Known, memory: Memory) -> Iterator[tuple[FileContents, TextBlock]]:
+    def _new_blocks(self, source: Source, known: KnownFile, memory: Memory) -> Iterator[tuple[FileContents, TextBlock]]:
         """The blocks of ``source`` that had not ended when it was read last. All but its last one are remembered."""
         if not is_plain(source):
             known.forget()

@@ -51,7 +51,7 @@ _WORTH_POLARS = 2**18
 
 
 @dataclass(frozen=True)
-class Place:
+class BlockPlace:
     """Where a block of a file begins: bytes, blocks and lines before it, and what these have shown of the file.
 
     ``wrapping`` is what a tool put before the lines, ``returns``: they end with carriage returns. ``cut`` are the
@@ -66,7 +66,7 @@ class Place:
     cut: tuple[int, ...] = ()
 
 
-BEGIN = Place()
+BEGIN = BlockPlace()
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class TextBlock:
     complete: bool
     text: bytes
     wrapping: Wrapping = PLAIN
-    following: Place | None = None
+    following: BlockPlace | None = None
 
     def after(self, before: TextBlock, size: int) -> TextBlock:
         """Its last lines, of at most ``size`` bytes, with the last ones of the block ``before`` where it has fewer."""
@@ -195,7 +195,7 @@ def _count_newlines(text: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
 
 
-def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES, begin: Place = BEGIN) -> Iterator[TextBlock]:
+def read_blocks(source: Source, block_bytes: int = BLOCK_BYTES, begin: BlockPlace = BEGIN) -> Iterator[TextBlock]:
     """Yield the lines of ``source`` in blocks, from where one begins. Where they end depends on what is before alone.
 
     Raises InputError for a file that cannot be opened or is not text. A compressed file that ends early or is
@@ -257,7 +257,7 @@ def _sizes(block_bytes: int) -> Iterator[int]:
     return chain((min(size, block_bytes) for size in (FIRST_BYTES, 4 * FIRST_BYTES)), repeat(block_bytes))
 
 
-def _blocks(source: Source, block_bytes: int, begin: Place) -> Iterator[tuple[bytes, Place]]:
+def _blocks(source: Source, block_bytes: int, begin: BlockPlace) -> Iterator[tuple[bytes, BlockPlace]]:
     """Cut the bytes, NUL left out, after the first newline with which a block has its size; with where each ends.
 
     In a text whose lines end with carriage returns alone these are newlines.
