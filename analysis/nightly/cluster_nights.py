@@ -1,20 +1,28 @@
 """What concerns the noise of a night: jobs that are slow together, and series whose noise hides a change.
 
-Comes in: the verdicts on all jobs. Goes out: a SlowNight, where most jobs are slower tonight, and UnstableSeries.
+Comes in: the runs of all jobs, or the verdicts on them. Goes out: the nights on which most jobs were slower, a
+SlowNight where that is tonight, and UnstableSeries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from statistics import median
 
+import polars as pl
+
+from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import Metric
 from analysis.nightly.job_verdict import JobVerdict
-from analysis.stats.prediction import CONFIRMED, OFF, THIRD
+from analysis.nightly.nights import nights_of
+from analysis.stats.prediction import CONFIRMED, FEWEST, KEPT, LEAST_CHANGE, OFF, THIRD, TO_DEVIATIONS
 from logparse.light_dataclass import dataclass
 
 # Of fewer jobs none shows that the others are slow for the same reason.
 FEWEST_JOBS = 3
+# A run is slow that is so many deviations above the median of those before it; noise makes it so in about OFF of runs.
+SLOW = 2.5
 
 
 @dataclass(frozen=True)
@@ -40,16 +48,43 @@ class UnstableSeries:
     detectable: float
 
 
-def find_slow_night(jobs: Sequence[JobVerdict]) -> SlowNight | None:
-    """The slow night of a whole cluster; None where fewer than half of the jobs are slower, or chance explains it."""
+def nights_slow_together(jobs: Iterable[pl.DataFrame]) -> frozenset[date]:
+    """The nights on which at least half of ``jobs`` that ran were slow, more than chance explains.
+
+    Each job has its runs in the order of time, with the column ``when``.
+    """
+    slow = [_slow_nights(runs) for runs in jobs if len(runs) > FEWEST]
+    if len(slow) < FEWEST_JOBS:
+        return frozenset()
+    nights = pl.concat(slow).group_by("night").agg(slow=pl.col("slow").sum(), ran=pl.len())
+    most = nights.filter(pl.col("slow") >= FEWEST_JOBS, 2 * pl.col("slow") >= pl.col("ran"))
+    return frozenset(night for night, count, ran in most.iter_rows() if _by_chance(count, ran) <= CONFIRMED)
+
+
+def _slow_nights(runs: pl.DataFrame) -> pl.DataFrame:
+    """Each night of a job, and whether a run of it was slow."""
+    level = pl.col(DEFAULT_METRIC).rolling_median(KEPT, min_samples=FEWEST).shift(1)
+    away = runs.select(night=nights_of(runs["when"]), away=pl.col(DEFAULT_METRIC) / level - 1)
+    spread = TO_DEVIATIONS * pl.col("away").abs().rolling_median(KEPT, min_samples=1).shift(1)
+    is_slow = (pl.col("away") > LEAST_CHANGE) & (pl.col("away") > SLOW * spread)
+    return away.with_columns(slow=is_slow.fill_null(False)).group_by("night").agg(pl.col("slow").any())
+
+
+def _by_chance(slow: int, ran: int) -> float:
+    """The chance that as many jobs are off on one night, each for itself."""
     from scipy.special import bdtrc
 
+    return float(bdtrc(slow - 1, ran, OFF))
+
+
+def find_slow_night(jobs: Sequence[JobVerdict]) -> SlowNight | None:
+    """The slow night of a whole cluster; None where fewer than half of the jobs are slower, or chance explains it."""
     ran = [job for job in jobs if job.verdict is not None and not job.failed and not job.missing]
     slow = {job.name: night for job in ran if (night := _slow_since(job)) is not None}
     began = median(nights for _, nights in slow.values()) if slow else 0
     # Noise may hide the first night of one of them.
     slow = {name: night for name, night in slow.items() if abs(night[1] - began) <= 1}
-    p = float(bdtrc(len(slow) - 1, len(ran), OFF)) if slow else 1.0
+    p = _by_chance(len(slow), len(ran)) if slow else 1.0
     if len(slow) < FEWEST_JOBS or 2 * len(slow) < len(ran) or p > CONFIRMED:
         return None
     return SlowNight(tuple(slow), len(ran), median(change for change, _ in slow.values()), p, int(began))

@@ -1,14 +1,14 @@
 """The newest run of every job against those before it: the gate of a night.
 
-Comes in: the runs of a history and a Policy. Goes out: a JobVerdict for each job. The metrics of all jobs are one
-family of tests, held together by Holm's procedure, as those of one comparison are.
+Comes in: the runs of a history and a Policy. Goes out: a JobVerdict for each job. The first metric of all jobs is one
+family of tests, and their other metrics are another, each held together by Holm's procedure as in one comparison.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 
 import polars as pl
@@ -17,9 +17,10 @@ from analysis.compare.comparability import Field
 from analysis.compare.independent_records import Observations, fill_from_job, find_jobs, sample_of
 from analysis.compare.job_name import job_name
 from analysis.compare.multiple_testing import step_down
-from analysis.compare.verdict import CLOSE
+from analysis.compare.verdict import CLOSE, DEFAULT_METRIC
 from analysis.compare.work_difference import Less, flatters, is_setting_of_work
 from analysis.metrics import FINAL_LOSS
+from analysis.nightly.cluster_nights import nights_slow_together
 from analysis.nightly.exclusions import Hidden, find_hidden
 from analysis.nightly.job_facts import (
     LOSSES_READ,
@@ -83,10 +84,23 @@ def judge_jobs(runs: pl.DataFrame, policy: Policy, history: HistoryOfJobs) -> li
     soon = datetime.now() + timedelta(days=1)
     last = max((records for _, records, _ in jobs), key=lambda records: min(records["when"][-1], soon))
     pace = [min(when, soon) for when in last["when"]]
-    verdicts = [_judge(rule, job, sample, pace, history) for rule, job, sample in jobs]
+    together = nights_slow_together(sample.runs for _, _, sample in jobs)
+    verdicts = [_judge(rule, job, sample, pace, history, together) for rule, job, sample in jobs]
     verdicts = [_with_successor(job, [other.runs for other in verdicts]) for job in verdicts]
-    held = iter(step_down([metric.p for job in verdicts for metric in job.metrics]))
-    return [_without_held(job, tuple(_held(metric, next(held)) for metric in job.metrics)) for job in verdicts]
+    first, others = (_step_down(verdicts, of_first) for of_first in (True, False))
+    return [
+        _without_held(job, tuple(_held(one, next(first if _is_first(one) else others)) for one in job.metrics))
+        for job in verdicts
+    ]
+
+
+def _step_down(jobs: Sequence[JobVerdict], of_first: bool) -> Iterator[float | None]:
+    """The p of the first metric of all jobs, or of their other metrics, by Holm's procedure."""
+    return iter(step_down([one.p for job in jobs for one in job.metrics if _is_first(one) is of_first]))
+
+
+def _is_first(metric: MetricNight) -> bool:
+    return metric.metric.column == DEFAULT_METRIC
 
 
 def _without_held(job: JobVerdict, metrics: tuple[MetricNight, ...]) -> JobVerdict:
@@ -108,9 +122,17 @@ def _has_runs(rule: JobRule, sample: Observations) -> bool:
 
 
 def _judge(
-    rule: JobRule, records: pl.DataFrame, sample: Observations, pace: Sequence[datetime], history: HistoryOfJobs
+    rule: JobRule,
+    records: pl.DataFrame,
+    sample: Observations,
+    pace: Sequence[datetime],
+    history: HistoryOfJobs,
+    together: Collection[date] = (),
 ) -> JobVerdict:
-    """``pace`` are the times of the job that ran last; the last of them is the newest of all jobs."""
+    """``pace`` are the times of the job that ran last; the last of them is the newest of all jobs.
+
+    On the nights ``together`` most jobs are slow.
+    """
     comparable, changed = comparable_with_newest(sample.runs)
     idle = (pace[-1] - records["when"][-1]).days
     left_out = failed_since(records, sample, comparable["when"][-1])
@@ -148,7 +170,7 @@ def _judge(
     losses = losses_at_the_end(read, history) if FINAL_LOSS.column in rule.metrics else {}
     lossy = pl.col("run_id").replace_strict(losses, default=None, return_dtype=pl.Float64)
     ordered = before.with_columns(final_loss=lossy, block=block_of(before, rule.block_by))
-    watched = MetricRuns(ordered, fixed, rule, partial(is_known, history.acceptances, comparable), tonight)
+    watched = MetricRuns(ordered, fixed, rule, partial(is_known, history.acceptances, comparable), tonight, together)
     testbeds = _judge_metrics(watched, comparable, history)
     metrics = worst_of_testbeds(testbeds)
     less = _less_work(comparable, metrics, history)

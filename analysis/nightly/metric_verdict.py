@@ -14,12 +14,12 @@ from typing import Any, Literal
 import polars as pl
 
 from analysis.compare.comparison import measured, values_of
-from analysis.compare.verdict import Verdict
+from analysis.compare.verdict import DEFAULT_METRIC, Verdict
 from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.metric_steps import Step, StepFinder, is_worse
 from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import BY_ACCIDENT, FEWEST, KEPT, OFF, Night, State
+from analysis.stats.prediction import BY_ACCIDENT, CONFIRMED, FEWEST, KEPT, LASTING, OFF, Night, State
 from analysis.stats.young_series import watch_from_first
 from logparse.light_dataclass import dataclass, replace
 
@@ -121,7 +121,8 @@ class MetricRuns:
     """The runs of a job in the order in which they are watched, with a column ``block``, and how they are judged.
 
     The first ``fixed`` runs are a permanent baseline. ``known`` says whether the change of a metric, by its column, at
-    a run, by its id, is accepted. ``tonight`` are the ids of the runs of the newest night.
+    a run, by its id, is accepted. ``tonight`` are the ids of the runs of the newest night. On the nights ``together``
+    most jobs are slow.
     """
 
     runs: pl.DataFrame
@@ -129,6 +130,7 @@ class MetricRuns:
     rule: JobRule
     known: Callable[[str, str], bool]
     tonight: Collection[str] = ()
+    together: Collection[date] = ()
 
     def of_block(self, block: str) -> MetricRuns:
         """The runs of one block alone."""
@@ -183,36 +185,21 @@ def follow_metric(
     runs: pl.DataFrame, metric: Metric, least: float, job: MetricRuns, fixed: int = 0
 ) -> tuple[list[Night], tuple[MetricStep, ...]]:
     """A night for each of ``runs``, all of which have the metric, and the steps of the metric."""
-    ids, of_night = runs["run_id"].to_list(), nights_of(runs["when"]).to_list()
-    rule = job.rule
+    ids, rule = runs["run_id"].to_list(), job.rule
     kept = rule.baseline.runs if rule.baseline.kind == "last" else len(runs)
+
+    nights = {"nights": nights_of(runs["when"]).to_list(), "together": job.together}
 
     def watched(accepted: Collection[int]) -> list[Night]:
         levels = {ids[at] for at in accepted}
-        found = watch_metric(runs, metric, least, rule, levels.__contains__, kept, fixed)
-        return list(_of_several_nights(found, of_night, 1 if metric.column in AT_ONCE else rule.confirm))
+        return watch_metric(runs, metric, least, rule, levels.__contains__, kept, fixed, **nights)
 
     def is_accepted(at: int) -> bool:
         return job.known(metric.column, ids[at])
 
     ended = int((runs["when"] < runs["when"][-1] - timedelta(days=MOST_ENDED_DAYS)).sum())
-    nights, steps = StepFinder(watched, metric.direction, is_accepted, ended).find()
-    return nights, tuple(_named(step, metric, ids, job.tonight) for step in steps)
-
-
-def _of_several_nights(nights: Sequence[Night], of_night: Sequence[date], confirm: int) -> Iterator[Night]:
-    """``nights``, of which none confirms a change by runs of fewer nights than ``confirm``: they share accidents."""
-    begins: int | None = None
-    is_short = False
-    for at, night in enumerate(nights):
-        if night.state == "confirmed":
-            begins = at - max(night.nights, 1) + 1 if begins is None else begins
-            is_short = len(set(of_night[begins : at + 1])) < confirm
-            yield replace(night, state="off", confirmed_for=0) if is_short else night
-        else:
-            begins = None
-            yield replace(night, state="expected") if is_short and night.state == "cleared" else night
-            is_short = False
+    found, steps = StepFinder(watched, metric.direction, is_accepted, ended).find()
+    return found, tuple(_named(step, metric, ids, job.tonight) for step in steps)
 
 
 def verdicts_by_run(runs: pl.DataFrame, metric: Metric, least: float, job: MetricRuns) -> Iterator[tuple[str, Verdict]]:
@@ -253,17 +240,20 @@ def watch_metric(
     known: Callable[[str], bool],
     kept: int = KEPT,
     fixed: int = 0,
+    **how: Any,
 ) -> list[Night]:
     """The nights of ``runs``, all of which have the metric and a column ``block``.
 
     A metric that includes stalls is watched three times. With the longest stall of each run more nights in a row are
     needed: one pause of one step is the noise of a short run. Without it, and with those that fall on the same step in
-    neighbouring runs, the rules of any metric apply.
+    neighbouring runs, the rules of any metric apply. Only the first metric may be confirmed with the larger chance:
+    the others are many. ``how`` is passed on to ``watch``.
     """
-    how: dict[str, Any] = {
+    how |= {
         "worse": metric.direction,
         "least": least,
         "confirm": 1 if metric.column in AT_ONCE else rule.confirm,
+        "chance": CONFIRMED if metric.column == DEFAULT_METRIC else CONFIRMED / LASTING,
         "kept": kept,
         "fixed": fixed,
         "blocks": runs["block"].to_list(),
@@ -275,11 +265,12 @@ def watch_metric(
     # Pauses have long tails: only what is off by itself is part of a change.
     how["away"] = OFF
     nights = watch_from_first(values, **how, accident=PAUSED_RUNS)
-    nights = _merged(nights, watch_from_first(calm, **how, chance=REST_CHANCE))
+    how["chance"] = REST_CHANCE
+    nights = _merged(nights, watch_from_first(calm, **how))
     repeated = without_longest_stall(runs, metric, keep_repeated=True)
     if repeated and repeated != calm:
         how["confirm"] = max(how["confirm"], nights_at_one_step(runs))
-        at_one_step = watch_from_first(repeated, **how, chance=REST_CHANCE)
+        at_one_step = watch_from_first(repeated, **how)
         by_chance = cache(partial(one_step_by_chance, runs))
         nights = _merged(nights, [_counting_steps(night, by_chance) for night in at_one_step])
     return _counted_once(nights, metric)
@@ -390,7 +381,7 @@ def verdict_on(night: Night, metric: Metric) -> tuple[Verdict, Reason]:
 # Share of runs that have a pause, as long as the earlier runs of a job show no higher one.
 PAUSED_RUNS = 0.2
 # Without their longest stall some runs still have a pause: only what chance explains this rarely is a change.
-REST_CHANCE = 1e-5
+REST_CHANCE = 3e-6
 _STALL = pl.col("longest_stall_ms")
 _STEP = pl.col("longest_stall_step")
 _REPEATED = (_STEP.shift(1) == _STEP) | (_STEP.shift(-1) == _STEP)

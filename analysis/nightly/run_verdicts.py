@@ -6,7 +6,8 @@ the gate, because it takes the steps of all runs; a loss that is no longer finit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from functools import partial
 from itertools import product
 
@@ -18,6 +19,7 @@ from analysis.compare.verdict import Verdict, find_metric, worst_of
 from analysis.history.events import Acceptance
 from analysis.history.selection import select_runs
 from analysis.metrics import FINAL_LOSS
+from analysis.nightly.cluster_nights import nights_slow_together
 from analysis.nightly.job_facts import is_known
 from analysis.nightly.job_runs import FAILED, block_of, in_time, name_jobs, unnamed, without_failed
 from analysis.nightly.metric_verdict import MetricRuns, verdicts_by_run
@@ -38,15 +40,16 @@ def verdicts_of_runs(
     same = find_jobs(runs)
     records = in_time(fill_from_job(runs, same)).drop_nulls("when")
     by_run: dict[str, list[Verdict]] = {}
-    for rule, job in _jobs(records, policy):
-        sample = without_failed(job, sample_of(job, same), rule)
+    samples = [(rule, without_failed(job, sample_of(job, same), rule)) for rule, job in _jobs(records, policy)]
+    together = nights_slow_together(in_time(sample.runs) for _, sample in samples)
+    for rule, sample in samples:
         for run in sample.left_out:
             # A run that completed did not crash, however few steps it has.
             if run.reason in FAILED and not (run.ending and run.ending.state == "completed"):
                 by_run.setdefault(run.run_id, []).append("crashed")
         for series in split_series(sample.runs):
             if series["run_id"].is_in(wanted.to_list()).any():
-                judged = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances)
+                judged = _of_series(series.sort("when", "recorded_at", "run_id"), rule, acceptances, together)
                 for run_id, verdicts in judged.items():
                     by_run.setdefault(run_id, []).extend(verdicts)
     return {run_id: worst_of(verdicts) for run_id, verdicts in by_run.items()}
@@ -68,15 +71,14 @@ def _block_of(runs: pl.DataFrame, rule: JobRule) -> pl.Expr:
 
 
 def _of_series(
-    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]]
+    runs: pl.DataFrame, rule: JobRule, acceptances: Mapping[str, Sequence[Acceptance]], together: Collection[date]
 ) -> dict[str, list[Verdict]]:
-    """The verdict on each metric that a run has."""
+    """The verdict on each metric that a run has; on the nights ``together`` most jobs are slow."""
     lost = dict(runs.select("run_id", pl.col("loss_lost_at").is_not_null()).iter_rows())
     by_run: dict[str, list[Verdict]] = {run_id: ["regression"] if lost[run_id] else [] for run_id in runs["run_id"]}
     placed = runs.with_columns(block=_block_of(runs, rule), when=pl.coalesce("begun_at", "recorded_at"))
-    every = MetricRuns(
-        placed, 0, replace(rule, baseline=BaselineRule("last", "")), partial(is_known, acceptances, runs)
-    )
+    known, rule = partial(is_known, acceptances, runs), replace(rule, baseline=BaselineRule("last", ""))
+    every = MetricRuns(placed, 0, rule, known, together=together)
     blocks = placed["block"].drop_nulls().unique(maintain_order=True)
     parts = [every, *(every.of_block(block) for block in blocks if len(blocks) > 1)]
     for job, (name, least) in product(parts, rule.metrics.items()):

@@ -5,13 +5,13 @@ Comes in: positive numbers, one per run in the order of time. Goes out: a Night 
 The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
 the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged
-together: a change is confirmed where they are as many as are asked for, more where runs before were half as far away,
-and their mean is farther away than chance takes it. A run far beyond the others confirms nothing. One that is
-nearer to the level than to the others begins a new row.
+together. The last nights of the row confirm a change where chance does not take their mean so far. Each of them brings
+its share of that evidence: much if it is nearer to the others than to the level, else less than none. The share has a
+limit, as an accident is enough for any one night: the limit is low where runs before were half as far away.
 Runs that are away join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
-change stays open until as many nights, with as little chance of error, show that it ended (Page, Biometrika 41, 1954);
-no night before that joins the level.
+change stays open until as many nights show that it ended (Page, Biometrika 41, 1954); no night before that joins the
+level.
 
 Noise may last for several nights. Thirty runs show the correlation of neighbours poorly, and a guess costs a fifth of
 the findings: only as much as is certain counts. Where the noise hides a change of MOST_DETECTABLE, the series is
@@ -33,12 +33,18 @@ from typing import Literal
 # drifted: as expected, but the newest runs are worse than the oldest of the level.
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
-OFF, AWAY, CONFIRMED = 0.007, 0.05, 0.0001
-# Fewer rows of runs reach a third night: so many times the chance is allowed from there on.
-THIRD, LASTING = 3, 3.0
+OFF, AWAY, CONFIRMED = 0.007, 0.16, 0.0001
+# Three nights that are worse may be so many times as likely by chance: benchmarks/nights_of_eight_jobs.py.
+THIRD, LASTING = 3, 9.0
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
 # a row that they are off by accident with this chance. Where one night suffices, SEEN of them must have been.
 BY_ACCIDENT, SEEN = 0.002, 2
+# To the accidents of a job these are added, in so many nights: few nights do not show how often it has any.
+ACCIDENTS, OF_NIGHTS = 1.4, 25.0
+# The share of accidents in a row with a night on which most jobs of a cluster are slow.
+TOGETHER = 0.1
+# The chance that nights of a change seem to show its end.
+ENDED = 0.01
 # A series is unstable that shows a change of this size in fewer than 80 of 100 cases (a quantile) by the third night.
 MOST_DETECTABLE, Z_POWER = 0.05, 0.8416
 # Of the correlation of neighbours so many standard errors less are certain; of fewer runs nothing.
@@ -60,8 +66,8 @@ LEAST_CHANGE = 0.005
 # Deviations of the median beyond which a run is taken for one at this distance; of a normal distribution half lie
 # within 1 / 1.4826 deviations, and of few runs a little less (Croux, Rousseeuw 1992: n / (n - 0.8)).
 WINSORIZED, TO_DEVIATIONS, FEW = 3.0, 1.4826, 0.8
-# Logarithms closer than this are equal.
-LEAST = 1e-9
+# Logarithms closer than this are equal, and no p is less. A mean that is nearer, in errors, is no evidence.
+LEAST, LEAST_P, FAR = 1e-9, 1e-300, 2.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,20 @@ class Expectation:
 
     def detectable(self, chance: float) -> float:
         """The distance that runs in a row show by the third night in 80 of 100 cases."""
-        return self.reach(chance * LASTING, THIRD) + Z_POWER * self._error(THIRD)
+        return self.reach(chance, THIRD) + Z_POWER * self._error(THIRD)
+
+    def evidence(self, distances: Sequence[float], most: float) -> float:
+        """Minus the logarithm of ``p`` of their mean, to which each of ``distances`` adds at most ``most``.
+
+        Each adds as much as it is more likely at their mean than at the level. All are positive.
+        """
+        nights, mean = len(distances), _mean(distances)
+        unit = -math.log(max(self.p(mean, nights), LEAST_P)) / (nights * mean**2 / 2)
+        return math.fsum(min(unit * mean * (one - mean / 2), most) for one in distances)
+
+    def is_far(self, distance: float, nights: int) -> bool:
+        """Whether the mean of so many nights may be evidence at all."""
+        return distance > FAR * self._error(nights)
 
     def _error(self, nights: int) -> float:
         """The standard deviation of the mean of so many nights minus the level."""
@@ -178,6 +197,8 @@ def watch(
     accident: float = 0.0,
     chance: float = CONFIRMED,
     away: float = AWAY,
+    nights: Sequence[Hashable] | None = None,
+    together: Collection[Hashable] = (),
 ) -> list[Night]:
     """A Night for each of ``values``, positive numbers in the order of time.
 
@@ -186,18 +207,22 @@ def watch(
     as a node, are compared with those of the same block. ``accepted`` are places of runs whose change is accepted: from
     there on it is the level. At least the share ``accident`` of runs is taken to be off by accident. A change that
     ``chance`` explains with a higher probability is not confirmed; a run that ``away`` explains so is no part of one.
+    ``nights`` says which runs are of one night: they share its accidents. On nights ``together`` most jobs are slow.
     """
-    watcher = _Watcher(worse, least, confirm, kept, fixed, accident, chance, away)
-    placed = enumerate(zip(values, blocks or [None] * len(values), strict=True))
-    return [watcher.see(math.log(value), block, place, place in accepted) for place, (value, block) in placed]
+    watcher = _Watcher(worse, least, confirm, kept, fixed, accident, chance, away, together)
+    placed = enumerate(zip(values, blocks or [None] * len(values), nights or range(len(values)), strict=True))
+    return [
+        watcher.see(math.log(value), block, place, place in accepted, night) for place, (value, block, night) in placed
+    ]
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """A run that was seen: its logarithm and block, its distance from the level, and whether that is away."""
+    """A run that was seen: its logarithm, block and night, its distance from the level, and whether that is away."""
 
     log: float
     block: Hashable
+    night: Hashable
     distance: float
     is_away: bool
 
@@ -206,10 +231,10 @@ class _Seen:
 class _Watcher:
     """Judges run after run. ``levels`` are logarithms by block; ``away`` the runs since the first that is away.
 
-    ``confirmed_for`` counts runs since the change was confirmed, with that one. ``alone`` is how often runs alone were
-    as far away, ``known_from`` which is accepted. After ``last_away`` runs none is away. The last ``back`` runs are
-    evidence for the level before; ``evidence`` is the logarithm of their likelihood ratio. ``origins`` are the places
-    of the oldest runs of each level that drift is measured from; ``drifting`` counts runs since it was found.
+    ``confirmed_for`` counts runs since the change was confirmed, with that one; ``known_from`` is accepted. After
+    ``last_away`` runs none is away. The last ``back`` runs are evidence for the level before; ``evidence`` is the
+    logarithm of their likelihood ratio. ``origins`` are the places of the oldest runs of each level that drift is
+    measured from; ``drifting`` counts runs since it was found.
     ``own`` are the numbers of runs of a new level, by block; what is before them are shifted runs of the level before.
     ``ended`` are the distances of the runs of changes that ended: they were accidents.
     """
@@ -222,10 +247,10 @@ class _Watcher:
     accident: float = 0.0
     chance: float = CONFIRMED
     bound: float = AWAY
+    together: Collection[Hashable] = ()
     levels: dict[Hashable, list[float]] = field(default_factory=dict)
     away: list[_Seen] = field(default_factory=list)
     confirmed_for: int = 0
-    alone: float = 0.0
     known_from: int | None = None
     last_away: int = 0
     back: int = 0
@@ -235,12 +260,12 @@ class _Watcher:
     own: dict[Hashable, int] = field(default_factory=dict)
     ended: list[float] = field(default_factory=list)
 
-    def see(self, log: float, block: Hashable, place: int, known: bool) -> Night:
+    def see(self, log: float, block: Hashable, place: int, known: bool, of_night: Hashable) -> Night:
         """The next run, whose change is accepted if it is ``known``."""
-        night = self._judged(log, block, place, known)
+        night = self._judged(log, block, place, known, of_night)
         return night if self.confirmed_for or night.state not in ("expected", "off") else self._drifted(night, block)
 
-    def _judged(self, log: float, block: Hashable, place: int, known: bool) -> Night:
+    def _judged(self, log: float, block: Hashable, place: int, known: bool, of_night: Hashable) -> Night:
         level = self.levels.setdefault(block, [])
         if len(level) < FEWEST or place < self.fixed:
             level.append(log)
@@ -248,7 +273,8 @@ class _Watcher:
         before = level if self.fixed else level[-self.kept :]
         expectation = expect(before, self.own.get(block))
         distance = log - expectation.level
-        run = _Seen(log, block, distance, abs(distance) > self._bound_of(expectation))
+        bound = max(expectation.reach(self.bound), self._least_of(expectation))
+        run = _Seen(log, block, of_night, distance, abs(distance) > bound)
         if self.confirmed_for:
             return self._while_open(run, expectation, known)
         if self.away and not self._continues(run):
@@ -259,20 +285,16 @@ class _Watcher:
                 self.origins[block] = len(level) - 1
             return self._night(expectation, "expected", [distance])
         self._add(run, known)
-        self.alone = self._alone(expectation, level)
         return self._sequence(run, expectation)
 
-    def _bound_of(self, expectation: Expectation) -> float:
-        """The distance from which on a run is away: that of a change which matters and which the noise lets be seen."""
+    def _least_of(self, expectation: Expectation) -> float:
+        """The smallest change: one that matters, and that the noise of an unstable series lets be seen."""
         least, detectable = math.log1p(self.least), expectation.detectable(self.chance)
-        unstable = detectable > math.log1p(MOST_DETECTABLE)
-        return max(expectation.reach(self.bound), least, detectable if unstable else 0.0)
+        return max(least, detectable) if detectable > math.log1p(MOST_DETECTABLE) else least
 
     def _continues(self, run: _Seen) -> bool:
-        """Whether a run may be of the same change as those that are away: it is nearer to them than to the level."""
-        others = [away.distance for away in self.away]
-        near = 2 * abs(run.distance) >= median_low(map(abs, others))
-        return run.is_away and near and run.distance * others[0] > 0
+        """Whether a run may be of the same change as those that are away."""
+        return run.is_away and run.distance * self.away[0].distance > 0
 
     def _add(self, run: _Seen, known: bool) -> None:
         self.away.append(run)
@@ -284,15 +306,42 @@ class _Watcher:
         distances = [away.distance for away in self.away]
         night = self._night(expectation, "off", distances)
         has_start = self.known_from is not None and not self._is_better
-        nights = len(_consistent(distances))
-        chance = nights * self.chance * (LASTING if nights >= THIRD else 1.0)
-        if nights >= self._nights and (night.p or 0.0) <= chance:
-            return self._confirm(night, has_start)
+        if runs := self._confirming(expectation):
+            self._cut(len(distances) - runs)
+            return self._confirm(self._night(expectation, "off", distances[-runs:]), has_start)
         if has_start:
             return replace(night, state="accepted")
         if self._is_off(run, expectation):
-            return night
+            since = next(at for at, away in enumerate(self.away) if self._is_off(away, expectation))
+            return replace(self._night(expectation, "off", distances[since:]), nights=len(distances) - since)
         return replace(self._night(expectation, "expected", [run.distance]), nights=0)
+
+    def _confirming(self, expectation: Expectation) -> int:
+        """How many of the last runs that are away confirm a change, as few as suffice; 0 if they do not."""
+        for runs in range(1, len(self.away) + 1):
+            some = self.away[-runs:]
+            nights = len({run.night for run in some})
+            distances = _consistent([abs(run.distance) for run in some])
+            mean = _mean(distances)
+            if nights < self.confirm or mean < self._least_of(expectation) or not expectation.is_far(mean, runs):
+                continue
+            needed = self._needed(expectation, mean, runs)
+            if nights > max(THIRD, self.confirm, math.ceil(needed)):
+                break
+            lasting = LASTING if nights >= THIRD and not self._is_better else 1.0
+            wanted = -math.log(self.chance * lasting)
+            most = wanted * nights / needed / runs
+            if nights >= needed and expectation.evidence(distances, most) >= wanted:
+                return runs
+        return 0
+
+    def _cut(self, runs: int) -> None:
+        """Let the first ``runs`` that are away be runs of the level: the change began after them."""
+        for run in self.away[:runs]:
+            self._keep(run)
+        del self.away[:runs]
+        if self.known_from is not None:
+            self.known_from = max(0, self.known_from - runs)
 
     def _confirm(self, night: Night, known: bool) -> Night:
         """The night of a confirmed change, which is the new level if it is accepted, or better than what follows."""
@@ -306,7 +355,7 @@ class _Watcher:
         return night
 
     def _is_off(self, run: _Seen, expectation: Expectation) -> bool:
-        return run.is_away and abs(run.distance) > expectation.reach(OFF)
+        return run.is_away and abs(run.distance) > max(expectation.reach(OFF), self._least_of(expectation))
 
     def _while_open(self, run: _Seen, expectation: Expectation, known: bool) -> Night:
         """A run after a confirmed change, which stays open until as much shows that it ended as showed that it began.
@@ -321,7 +370,7 @@ class _Watcher:
         self.back = self.back + 1 if self.evidence else 0
         if self._is_off(run, expectation) and run.distance * change > 0:
             self.last_away, self.back, self.evidence = len(self.away), 0, 0.0
-        if self.back >= self._nights and self.evidence >= -math.log(CONFIRMED):
+        if self.back >= self.confirm and self.evidence >= -math.log(ENDED):
             return self._clear()
         better = self._is_better and not self.fixed
         changed = [away.distance for away in self.away[: len(self.away) - self.back]]
@@ -341,27 +390,22 @@ class _Watcher:
         back = self.away[-self.back :]
         self.ended += [run.distance for run in self.away[: -self.back]]
         self._forget()
-        night = [self.see(run.log, run.block, self.fixed, known=False) for run in back][-1]
+        night = [self.see(run.log, run.block, self.fixed, known=False, of_night=run.night) for run in back][-1]
         return replace(night, state="cleared") if night.state == "expected" else night
 
-    @property
-    def _nights(self) -> int:
-        """The runs in a row that confirm or clear a change: more where runs alone were as far away before."""
-        rate = max(self.alone, self.accident)
-        needed = math.log(BY_ACCIDENT) / math.log(rate) if rate else 0.0
-        return max(self.confirm, math.ceil(needed))
-
-    def _alone(self, expectation: Expectation, before: Sequence[float]) -> float:
-        """How often the runs before were off to the same side (Jeffreys), half as far or beyond their noise.
-
-        0 where none was, or too few where one night suffices.
-        """
-        distance = _mean([away.distance for away in self.away])
-        half = 0.0 if self.accident else abs(distance) / 2
-        least = max(expectation.reach(OFF), min(half, expectation.reach(CONFIRMED)))
-        every = [*(log - expectation.level for log in before), *self.ended]
-        far = sum(math.copysign(1, distance) * one >= least for one in every)
-        return (far + 0.5) / (len(every) + 1) if far >= (SEEN if self.confirm == 1 else 1) else 0.0
+    def _needed(self, expectation: Expectation, distance: float, runs: int) -> float:
+        """The nights in a row that are no accident, by how often those before the last ``runs`` were half as far."""
+        row, last = self.away[:-runs], self.away[-runs:]
+        half = 0.0 if self.accident else distance / 2
+        least, side = max(expectation.reach(OFF), half), math.copysign(1, last[0].distance)
+        level = (log - expectation.level for log in self.levels[last[-1].block])
+        every = [*level, *(run.distance for run in row), *self.ended]
+        far = sum(side * one >= least for one in every)
+        if self.confirm == 1 and far < SEEN:
+            return 1.0
+        is_shared = any(run.night in self.together for run in last)
+        rate = (far + ACCIDENTS) / (len(every) + OF_NIGHTS)
+        return math.log(BY_ACCIDENT) / math.log(max(rate, self.accident, TOGETHER if is_shared else 0.0))
 
     @property
     def _is_better(self) -> bool:
@@ -412,7 +456,7 @@ class _Watcher:
 
     def _forget(self) -> None:
         self.away.clear()
-        self.confirmed_for, self.alone, self.known_from = 0, 0.0, None
+        self.confirmed_for, self.known_from = 0, None
         self.back, self.evidence = 0, 0.0
 
     def _restart(self) -> None:
@@ -432,9 +476,9 @@ class _Watcher:
 
 
 def _consistent(distances: Sequence[float]) -> list[float]:
-    """Those of ``distances`` to one side that may be of one change: others are accidents of any size."""
+    """``distances`` to one side, none farther than nights of one change are: others are accidents of any size."""
     most = CONSISTENT * median_low(map(abs, distances))
-    return [distance for distance in distances if abs(distance) <= most]
+    return [max(-most, min(distance, most)) for distance in distances]
 
 
 def _mean(values: Sequence[float]) -> float:

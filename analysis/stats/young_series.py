@@ -14,6 +14,7 @@ from typing import Any
 from analysis.stats.prediction import FEWEST, LEAST_CHANGE, Night, watch
 from analysis.stats.series_changes import FEWEST_RUNS, GAIN, find_changes_or_drift
 
+CONFIRMED = ("confirmed", "accepted")
 # The first runs of a series in which a change is looked for.
 YOUNG = 3 * FEWEST
 
@@ -32,16 +33,19 @@ def watch_from_first(values: Sequence[float], worse: int, **how: Any) -> list[Ni
     baseline = [math.exp(log - by * (place >= at)) for place, log in enumerate(logs[: found + 1])]
     shift = len(baseline) - at
     accepted = [place + shift for place in how.get("accepted", ()) if place >= at]
-    again = watch([*baseline, *values[at:]], worse, **{**how, "blocks": None, "accepted": accepted})  # type: ignore[arg-type]
-    later = again[shift + found :]
-    return [*nights[:found], *later] if later[0].state in ("confirmed", "accepted") else nights
+    of_night = how.get("nights") or range(len(values))
+    how |= {"blocks": None, "accepted": accepted, "nights": [*range(-len(baseline), 0), *of_night[at:]]}
+    again = watch([*baseline, *values[at:]], worse, **how)  # type: ignore[arg-type]
+    confirmed = (place for place in range(found, min(YOUNG, len(values))) if again[shift + place].state in CONFIRMED)
+    first = next(confirmed, None)
+    return nights if first is None else [*nights[:first], *again[shift + first :]]
 
 
 def _first_change(values: Sequence[float], nights: Sequence[Night], worse: int, least: float) -> tuple[int, int] | None:
     """The place of the first change for the worse, and of the run that shows it; None where the watch finds it."""
     logs = [worse * math.log(value) for value in values[:YOUNG]]
     for runs in range(2 * FEWEST_RUNS + 1, len(logs) + 1):
-        if nights[runs - 1].state in ("confirmed", "accepted"):
+        if nights[runs - 1].state in CONFIRMED:
             return None
         if not _may_change(logs[:runs]):
             continue

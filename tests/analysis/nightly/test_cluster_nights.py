@@ -37,6 +37,17 @@ def test_jobs_that_are_slow_together_have_one_line():
         assert "8 个作业中有 7 个同时变慢" in markdown(compose_jobs(jobs))
 
 
+def test_two_slow_nights_of_a_cluster_are_one_line_and_no_regression_of_each_job():
+    """A third one is: it lasts."""
+    jobs = jobs_of(7, nights=2)
+    assert {job.verdict for job in jobs} == {"suspicious", "no regression"}
+    text = markdown(compose_jobs(jobs))
+    assert "7 of 8 jobs are slower together (median +5" in text
+    assert "verdict: no regression; jobs to watch: 7; " in text
+    assert [job.news for job in jobs_of(7, nights=3)].count("new") == 7
+    assert [job.news for job in jobs_of(2, nights=2)].count("new") == 2
+
+
 @pytest.mark.parametrize(("slow", "of"), [(0, 8), (2, 8), (3, 8), (2, 2)])
 def test_some_slow_jobs_are_no_slow_night(slow, of):
     jobs = jobs_of(slow, of=of)
