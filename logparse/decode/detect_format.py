@@ -133,7 +133,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
     reasons = [tr("no step line found"), *describe_damage(sources), *looks]
     if device := first_matches(contents.sentences, DEVICE_SPELLINGS).get("device"):
         place = _place(device.source, device.line_number, sources)
-        reasons.append(tr("the device is {name} ({place})", name=device.value, place=place))
+        reasons += [tr("the device is {name} ({place})", name=device.value, place=place)]
     inference = find_inference(contents.ends)
     trains_nothing = msg("this is an inference log ({place})")
     reasons += [tr(trains_nothing, place=_place(*inference, sources))] if inference else []
@@ -150,7 +150,7 @@ def _nothing_found(contents: Read, sources: Sequence[Source], starts: pl.DataFra
         return error
     if ending.cause is not None:
         place = _place(ending.cause.source, ending.cause.line, sources)
-        reasons.append(tr("the last values are not finite (from {place} on)", place=place))
+        reasons += [tr("the last values are not finite (from {place} on)", place=place)]
     if ending.detail == ERROR_FILE:
         remedy = tr("the errors of this job are in {file}: run `logparse diagnose` on it", **ending.figures)
         return NoStepLineError(tr("; ").join(reasons), where=where, remedy=remedy)

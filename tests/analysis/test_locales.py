@@ -49,6 +49,7 @@ estimate --from WORD0.log --tokens 2e12
 formulas WORD0.log
 analyze --each WORD-logs --shard 1/1 -o WORD-s --no-charts
 merge WORD-s -o WORD-m
+watch WORD0.log --once --fail-on nan --state WORD.state.json
 config --config WORD.settings.toml
 models
 hardware
