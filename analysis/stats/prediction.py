@@ -317,13 +317,19 @@ class _Watcher:
         return replace(self._night(expectation, "expected", [run.distance]), nights=0)
 
     def _confirming(self, expectation: Expectation) -> int:
-        """How many of the last runs that are away confirm a change, as few as suffice; 0 if they do not."""
-        for runs in range(1, len(self.away) + 1):
-            some = self.away[-runs:]
-            nights = len({run.night for run in some})
-            distances = _consistent([abs(run.distance) for run in some])
+        """How many of the last runs that are away confirm a change, as few as suffice; 0 if they do not.
+
+        Of more runs than give an expectation, those of whole nights.
+        """
+        nights = 0
+        for runs, run in enumerate(reversed(self.away), 1):
+            before = self.away[-runs - 1].night if runs < len(self.away) else None
+            nights += runs == 1 or run.night != self.away[1 - runs].night
+            if nights < self.confirm or (runs > self.kept and run.night == before):
+                continue
+            distances = _consistent([abs(away.distance) for away in self.away[-runs:]])
             mean = _mean(distances)
-            if nights < self.confirm or mean < self._least_of(expectation) or not expectation.is_far(mean, runs):
+            if mean < self._least_of(expectation) or not expectation.is_far(mean, runs):
                 continue
             needed = self._needed(expectation, mean, runs)
             if nights > max(THIRD, self.confirm, math.ceil(needed)):
