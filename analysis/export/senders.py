@@ -49,7 +49,7 @@ MOST_BYTES = 65_536
 def check_webhook(url: str | None) -> None:
     """Raises UsageError for anything but an http or https address."""
     if url is not None and not _is_http(url):
-        raise UsageError(tr("--webhook is not an http or https address"), remedy=tr("check for an unset variable"))
+        raise UsageError(tr("`--webhook` is not an http or https address"), remedy=tr("check for an unset variable"))
 
 
 def check_heartbeat(place: str | None) -> None:

@@ -241,3 +241,9 @@ def test_wrong_options_are_refused(tmp_path, arguments, message):
     done = run_logparse("watch", "run.log", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_an_address_that_is_none_is_refused_in_words_that_are_not_masked(tmp_path):
+    done = run_logparse("watch", "run.log", "--once", "--webhook", "ftp://x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("logparse: `--webhook` is not an http or https address\n  try: ")
