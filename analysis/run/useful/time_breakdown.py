@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from math import isclose
 from typing import Any
 
 import polars as pl
@@ -122,8 +123,13 @@ def break_down_time(
             parts[START_UP] = parts.get(START_UP, 0.0) + at_begin
         parts["not_explained"] = max(total - sum(parts.values()), 0.0)
     run = steps["run"].first()
-    shares = [(run, part, seconds, seconds / total if total else None) for part, seconds in parts.items()]
+    shares = [(run, part, seconds, _share(seconds, total)) for part, seconds in parts.items()]
     return pl.DataFrame(shares, {column.name: column.dtype for column in TIME_BREAKDOWN_COLUMNS}, orient="row")
+
+
+def _share(seconds: float, total: float) -> float | None:
+    """The share of ``seconds``; a sum of the same lines in another order differs from the total in its last digit."""
+    return 1.0 if total and isclose(seconds, total) else seconds / total if total else None
 
 
 def _left_of_loop(rows: pl.DataFrame, events: pl.DataFrame, seconds: float, pauses: Pauses) -> dict[str, float]:

@@ -25,6 +25,7 @@ from analysis.run.useful.time_breakdown import (
     SAVES_BETWEEN,
     START_UP,
     USEFUL,
+    _share,
     break_down_time,
 )
 from analysis.run.useful.useful_time import value_rows
@@ -60,6 +61,12 @@ def test_without_a_clock_the_step_lines_are_all_there_is():
     result = time_breakdown(rows(list(range(1, 11)), step_time_ms=SLOW), pauses=Pauses(saved=(5,)))
     assert parts_of(result) == {USEFUL: 10.0, WARM_UP: 4.0, "not_explained": 0.0}
     assert result["share"].to_list() == pytest.approx([10 / 14, 4 / 14, 0.0])
+
+
+def test_a_sum_in_another_order_is_no_share_above_one():
+    assert _share(0.1 + 0.2, 0.3) == 1.0
+    assert _share(1.0, 4.0) == 0.25
+    assert _share(0.0, 0.0) is None
 
 
 def test_a_save_between_the_lines_is_the_gap_beyond_the_step():
