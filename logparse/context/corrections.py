@@ -45,6 +45,8 @@ def take_means_apart(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame,
     since_start = n * pl.col("elapsed_time_per_iteration_ms")
     before, reached = (value.shift(1).over(of_start) for value in (n, since_start))
     own = (since_start - reached) / (n - before)
+    # A mean that lost digits would give a step less time than none.
+    own = pl.when(own > 0).then(own)
     open_ms = how.open_ms * (n + before.fill_null(0)) / (n - before.fill_null(0))
     if how.resumed:
         # The clock of a start from a checkpoint does not include the steps before it.

@@ -238,6 +238,15 @@ def test_a_difference_of_means_that_rounding_hides_is_not_taken(parse):
     assert meaning.steps["time_resolution_ms"][-1] is None
 
 
+def test_a_mean_that_lost_a_digit_gives_no_time_below_0(parse):
+    line = (
+        "iteration {:8d}/      30 | learning rate: 5.000000E-06 | global batch size:    16 | loss: 1.843000E+00 | "
+        "grad norm: 1.995186E+00 | elapsed time per iteration: {:.2f} | tokens per sample: 1820.444444\n"
+    )
+    text = "".join(line.format(step, mean) for step, mean in enumerate((9000.0, 5750.0, 466.0, 4123.0), 1))
+    assert interpret(parse(text)).steps["step_time_ms"].to_list()[:3] == [9000.0, pytest.approx(2500.0), None]
+
+
 # NeMo's timer: the mean of the last steps, and of the fewer ones after a start.
 
 
