@@ -42,7 +42,7 @@ from analysis.run.options import RunOptions
 from analysis.watch.alarm_limits import check_codes
 from analysis.watch.alarm_state import News, RunState, state_document, states_of_document
 from analysis.watch.alarms import KINDS
-from analysis.watch.refresh import SHARE, Follower
+from analysis.watch.refresh import Follower
 from analysis.watch.snapshot import WatchedRun
 from analysis.watch.watcher import Watcher, is_blind, is_over, is_unknown
 from logparse.errors import InputError, UsageError, reason_of
@@ -212,7 +212,7 @@ class Loop:
 
     def run(self) -> int:
         """The exit code once there is a reason to end."""
-        summary_at, first = time.time() + HOUR, True
+        summary_at = time.time() + HOUR
         while True:
             at = time.time()
             self._look(at)
@@ -222,10 +222,7 @@ class Loop:
             if at >= summary_at:
                 self._summary(at)
                 summary_at += HOUR
-            # The first look reads all that is there; those after it read what is new.
-            cost = 0.0 if first else sum(run.moment.seconds for run in self.runs)
-            first = False
-            if not self._output.wait(max(self._every, cost / SHARE)):
+            if not self._output.wait(self._watcher.seconds_to_wait(self._every)):
                 return 0
 
     def _look(self, at: float) -> None:

@@ -72,8 +72,7 @@ def beat(place: str, report: Report) -> bool:
                 return True
         Path(place).touch()
     except (OSError, ValueError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        report(warning("heartbeat_failed", reason=reason_of(reason) if isinstance(reason, OSError) else str(reason)))
+        report(warning("heartbeat_failed", reason=_why(error)))
         return False
     return True
 
@@ -103,11 +102,16 @@ def post(url: str, message: Mapping[str, Any], form: WebhookForm | None, report:
         with urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
             refusal = _refusal(answer.read(MOST_BYTES))
     except (OSError, ValueError, HTTPException) as error:
-        reason = error.reason if isinstance(error, URLError) else error
-        refusal = reason_of(reason) if isinstance(reason, OSError) else str(reason)
+        refusal = _why(error)
     if refusal is not None:
         report(warning("webhook_failed", host=urlsplit(url).hostname or "-", reason=refusal))
     return refusal is None
+
+
+def _why(error: Exception) -> str:
+    """Why an address could not be reached."""
+    reason = error.reason if isinstance(error, URLError) else error
+    return reason_of(reason) if isinstance(reason, OSError) else str(reason)
 
 
 def _refusal(body: bytes) -> str | None:

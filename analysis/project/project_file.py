@@ -8,8 +8,8 @@ a --config file, and the folder of the history.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from analysis.project.choose_language import VARIABLE, project_file
 from analysis.project.given_facts import FILE_OPTIONS, facts_of_model, read_config
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from analysis.nightly.policy import Policy
     from analysis.watch.alarm_limits import Limits
 
+Read = TypeVar("Read")
 # The option that each variable gives.
 VARIABLES = {"LOGPARSE_HW": "hw", "LOGPARSE_HISTORY": "history", VARIABLE: "lang"}
 PROJECT_OPTIONS = {**FILE_OPTIONS, "history": str, "lang": str}
@@ -109,11 +110,7 @@ def project_policy() -> Policy:
     """
     from analysis.nightly.policy import read_policy
 
-    gate = find_project_settings().gate
-    try:
-        return read_policy(gate)
-    except UsageError as error:
-        raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error
+    return _of_project_file(read_policy, find_project_settings().gate)
 
 
 def project_limits() -> Limits:
@@ -123,8 +120,12 @@ def project_limits() -> Limits:
     """
     from analysis.watch.alarm_limits import read_limits
 
-    watch = find_project_settings().watch
+    return _of_project_file(read_limits, find_project_settings().watch)
+
+
+def _of_project_file(read: Callable[[Mapping[str, Any]], Read], table: Mapping[str, Any]) -> Read:
+    """What ``read`` makes of a ``table`` of the project file. Raises UsageError, with the file."""
     try:
-        return read_limits(watch)
+        return read(table)
     except UsageError as error:
         raise UsageError(error.problem, where=str(project_file()), remedy=error.remedy) from error

@@ -47,7 +47,6 @@ class Follower:
         arguments: What ``analyze`` takes: files, folders, patterns, URLs, ``-``; also names that do not exist yet.
         how: The options of ``analyze``.
         each: Whether each of ``arguments``, and of what is in a folder or pattern, is a run of its own.
-        split: Whether runs that write to one file at the same time are runs of their own.
         block_bytes: The bytes of a block, which is read once when it is whole.
     """
 
@@ -57,11 +56,10 @@ class Follower:
         how: RunOptions | None = None,
         *,
         each: bool = False,
-        split: bool = False,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self._arguments, self._how = arguments, how or RunOptions()
-        self._each, self._split, self._block_bytes = each, split, block_bytes
+        self._each, self._block_bytes = each, block_bytes
         self._followed: dict[str, FollowedRun] = {}
         # CPU seconds of the last two refreshes that had something new.
         self._took = (0.0, 0.0)
@@ -103,7 +101,7 @@ class Follower:
         """The runs that the arguments name now, whose files may have become more."""
         before, self._followed = self._followed, {}
         for name, logs in named_runs(self._arguments, self._each):
-            run = before.get(name) or FollowedRun(name, self._how, self._split, self._block_bytes)
+            run = before.get(name) or FollowedRun(name, self._how, self._block_bytes)
             run.follow.arguments = logs
             self._followed[name] = run
         return self._followed.values()
@@ -112,9 +110,9 @@ class Follower:
 class FollowedRun:
     """The files of one run, as they grow."""
 
-    def __init__(self, name: str, how: RunOptions, split: bool, block_bytes: int) -> None:
+    def __init__(self, name: str, how: RunOptions, block_bytes: int) -> None:
         self.follow, self.memory = Follow(), Memory()
-        self._name, self._how, self._split, self._block_bytes = name, how, split, block_bytes
+        self._name, self._how, self._block_bytes = name, how, block_bytes
         self._versions: object = None
         self._answer = BuiltRuns()
         # Whether the last refresh read something.
@@ -151,9 +149,7 @@ class FollowedRun:
         contents = None
         try:
             contents = self._read(sources)
-            return BuiltRuns(
-                tuple(parts_of(understand(self._log(contents, sources), self._how), self._how, self._split))
-            )
+            return BuiltRuns(tuple(parts_of(understand(self._log(contents, sources), self._how), self._how)))
         except UsageError:
             raise
         except LogparseError as refusal:

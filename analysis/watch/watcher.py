@@ -28,6 +28,9 @@ class Following(Protocol):
     def refresh(self, at: float) -> Moment:
         """What is known at that time."""
 
+    def seconds_to_wait(self, every: float) -> float:
+        """Seconds until the next refresh."""
+
 
 Listing = Callable[[], Sequence[tuple[str, Sequence[str]]]]
 
@@ -63,6 +66,10 @@ class Watcher:
             runs.append(WatchedRun(name, moment, shown, state.alarms, self._notes[name]))
             news += new
         return runs, news
+
+    def seconds_to_wait(self, every: float) -> float:
+        """Seconds until the next look: ``every``, or more where the runs together would take too much of a core."""
+        return max(every, sum(followed.seconds_to_wait(0.0) for _, followed in self._followed.values()))
 
     def _search(self, at: float) -> None:
         """Follow the runs that were not there before, and those that have other files now, such as of more ranks."""
