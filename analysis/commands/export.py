@@ -65,6 +65,8 @@ def export(
         raise UsageError(
             tr("-o has an empty folder name"), remedy=tr("give a folder name; check for an unset shell variable")
         )
+    if not experiment.strip():
+        raise UsageError(tr("--experiment has no name"), remedy=tr("give a name; check for an unset shell variable"))
     if anonymise:
         from analysis.history.pseudonym_key import pseudonyms_of_answer
 

@@ -49,7 +49,7 @@ class ExportedSeries:
     @property
     def tag(self) -> str:
         """Its name in a tracker, which draws the series of a group together."""
-        return f"{self.group}/{self.column}"
+        return f"{self.group}/{self.column.removeprefix(LOGGED)}"
 
 
 def all_series() -> Iterator[ExportedSeries]:

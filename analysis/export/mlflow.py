@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from logparse.light_dataclass import dataclass
 
 EXTRA = "mlflow"
 # Places of runs other than folders: a server, and a database, for which the whole of MLflow must be installed.
-SCHEMES = ("http://", "https://", "sqlite:///")
+DATABASE = "sqlite:///"
+SCHEMES = ("http://", "https://", DATABASE)
 # A folder is MLflow's file store, which the small client has; a server that does not answer must not take minutes;
 # stdout is for our own lines.
 SETTINGS = {
@@ -57,7 +59,10 @@ def prepare() -> None:
 
 
 def tracking_uri(place: str) -> str:
-    """The URI of a server, a database or a folder. Raises UsageError for another kind of URL."""
+    """The URI of a server, a database or a folder. Raises UsageError for another URL, or one that needs a package."""
+    if place.startswith(DATABASE) and find_spec("sqlalchemy") is None:
+        problem = tr("{place} needs the whole of MLflow", place=shown(place))
+        raise UsageError(problem, remedy=tr("pip install mlflow"))
     if place.startswith(SCHEMES):
         return place
     if is_url(place):

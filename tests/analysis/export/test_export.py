@@ -30,6 +30,7 @@ BEGIN = datetime(2026, 1, 5, 8)
 # Steps of the log: the job fails after step 12 and goes on from 9.
 STEPS = (*range(1, 13), *range(9, 25))
 NAN_AT = 20
+LIBRARIES = {"tensorboard": "tensorboard", "openmetrics": "prometheus_client", "mlflow": "mlflow", "swanlab": "swanlab"}
 SERIES = {one.tag: one for one in exports.all_series()}
 
 
@@ -57,6 +58,8 @@ def folder(tmp_path):
 
 
 def export(folder: Path, to: str, *more: str, logs=("run.log",), out="out", code=0, **env: str):
+    if to in LIBRARIES and code == 0:
+        pytest.importorskip(LIBRARIES[to])
     done = run_logparse("export", *logs, "--hw", "910b3", "--to", to, "-o", out, *more, cwd=folder, **env)
     assert done.returncode == code, done.stderr
     return done
@@ -355,6 +358,7 @@ def test_a_missing_extra_is_named(folder, monkeypatch, to):
         (("--to", "wandb", "-o", "out"), "unknown target 'wandb'"),
         (("--to", "mlflow", "-o", "ftp://host/runs"), "ftp://host/runs is no place for MLflow runs"),
         (("--to", "csv", "-o", ""), "-o has an empty folder name"),
+        (("--to", "swanlab", "-o", "out", "--experiment", " "), "--experiment has no name"),
         (("--to", "csv", "-o", "out", "--time-zone", "x"), "'x' is no time zone"),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else "",
