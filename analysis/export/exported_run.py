@@ -14,7 +14,7 @@ import polars as pl
 
 from analysis import metrics
 from analysis.history.run_records import BEGINNING, content_hash
-from analysis.run.rows.exclusion_reasons import DAMAGED, OF_THE_RUN
+from analysis.run.rows.exclusion_reasons import DAMAGED, OF_THE_RUN, TIMED
 from analysis.run.run import Run
 from logparse.light_dataclass import dataclass
 from logparse.schema import DECODED_COLUMNS, Column, without_yearless
@@ -117,6 +117,9 @@ class ExportedRun:
 def exported_run(run: Run, row: Mapping[Column, Any], page: str, time_zone: str) -> ExportedRun:
     """What is exported of ``run``; ``row`` is its row of the table of runs, ``time_zone`` that of the log's clock."""
     steps = with_memory(steps_once(run.steps), run.records["memory"])
+    # A time that is damaged is a number without a mark here.
+    speed = [one.column for one in all_series() if one.group == "speed"]
+    steps = steps.with_columns(pl.when(TIMED).then(name).alias(name) for name in speed)
     series = tuple(one for one in all_series() if steps[one.column].count())
     stamps = pl.col("timestamp").dt.replace_time_zone(time_zone, ambiguous="earliest", non_existent="null")
     wall_time = stamps.dt.epoch("us") / 1_000_000

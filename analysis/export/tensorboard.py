@@ -1,6 +1,7 @@
-"""TensorBoard: one file of events for a run, with its scalars, its hyperparameters and its first screen as text.
+"""TensorBoard: one file of events for a run, with its scalars, and its facts and first screen as text.
 
 Values are those of ``Summary.Value.simple_value``, 32-bit floats, which TensorBoard and all who import its files read.
+SwanLab cannot import a file with the hyperparameters of TensorBoard's plugin, so these are a text too.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def write(run: ExportedRun, folder: Path) -> None:
     with (folder / run.name / FILE).open("wb") as file:
         writer = records.RecordWriter(file)
         writer.write(event(file_version="brain.Event:2", wall_time=first).SerializeToString())
-        writer.write(event(summary=_hyperparameters(run, first), wall_time=first).SerializeToString())
-        writer.write(event(summary=_page(run), wall_time=first).SerializeToString())
+        for tag, text in (("run/page", run.page), ("run/facts", _facts(run))):
+            writer.write(event(summary=_text(tag, text), wall_time=first).SerializeToString())
         for (step, values), time in zip(run.rows(), times, strict=True):
             scalars = {one.tag: value for one, value in values.items()}
             writer.write(event(step=step, wall_time=time, summary=_summary(scalars)).SerializeToString())
@@ -55,10 +56,11 @@ def _summary(values: dict[str, float]) -> Any:
     return summary(value=[summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
 
 
-def _hyperparameters(run: ExportedRun, start: float) -> Any:
-    hparams = library("tensorboard.plugins.hparams.summary_v2", EXTRA)
-    return hparams.hparams_pb(dict(run.facts), trial_id=run.name, start_time_secs=start)
+def _text(tag: str, text: str) -> Any:
+    return library("tensorboard.plugins.text.summary_v2", EXTRA).text_pb(tag, text)
 
 
-def _page(run: ExportedRun) -> Any:
-    return library("tensorboard.plugins.text.summary_v2", EXTRA).text_pb("run", run.page)
+def _facts(run: ExportedRun) -> str:
+    """The facts as a table in Markdown."""
+    rows = (f"| {name} | {str(value).replace('|', '&#124;')} |" for name, value in run.facts.items())
+    return "\n".join(("| name | value |", "| --- | --- |", *rows))
