@@ -11,7 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
@@ -67,7 +69,14 @@ def export(folder: Path, to: str, *more: str, logs=("run.log",), out="out", code
 
 def expected(folder: Path, name="run.log") -> tuple[dict[str, dict[int, float]], dict[str, float]]:
     """The series by step and the figures, from the steps and the summary of the run themselves."""
-    run = analyze_logs([str(folder / name)], RunOptions(hw="910b3"))
+    return computed((folder / name).read_text(), name)
+
+
+@cache
+def computed(text: str, name: str) -> tuple[dict[str, dict[int, float]], dict[str, float]]:
+    with TemporaryDirectory() as folder:
+        (path := Path(folder, name)).write_text(text)
+        run = analyze_logs([str(path)], RunOptions(hw="910b3"))
     last = {row["step"]: row for row in run.steps.iter_rows(named=True)}
     series = {
         tag: {step: row[one.column] for step, row in last.items() if row[one.column] is not None}
