@@ -19,7 +19,7 @@ from analysis.run.run import Run
 from logparse.light_dataclass import dataclass
 from logparse.schema import DECODED_COLUMNS, Column, without_yearless
 
-Group = Literal["train", "speed", "memory", "logged"]
+Group = Literal["train", "speed", "memory", "logged", "eval"]
 # What a log prints of the training itself.
 TRAIN = (
     *metrics.LOSSES,
@@ -28,6 +28,8 @@ TRAIN = (
 )
 # Rates that the log itself prints, never mixed with ours.
 LOGGED = "logged_"
+# Losses of evaluations, each by the name of its data.
+EVALUATION = "evaluation_"
 # What the log itself says of each row, and where.
 PLACE = ("run", "step", "timestamp", "source", "line_number", "counted", "excluded_reason")
 # Figures of a line about memory, by the columns of the steps.
@@ -49,11 +51,11 @@ class ExportedSeries:
     @property
     def tag(self) -> str:
         """Its name in a tracker, which draws the series of a group together."""
-        return f"{self.group}/{self.column.removeprefix(LOGGED)}"
+        return f"{self.group}/{self.column.removeprefix(LOGGED).removeprefix(EVALUATION)}"
 
 
 def all_series() -> Iterator[ExportedSeries]:
-    """Every series that an export can have."""
+    """Every series that an export can have, besides the losses of evaluations."""
     printed = {column.name: column for column in DECODED_COLUMNS}
     yield from (_printed("train", printed[name]) for name in TRAIN)
     for metric in metrics.METRICS:
@@ -120,7 +122,10 @@ def exported_run(run: Run, row: Mapping[Column, Any], page: str, time_zone: str)
     # A time that is damaged is a number without a mark here.
     speed = [one.column for one in all_series() if one.group == "speed"]
     steps = steps.with_columns(pl.when(TIMED).then(name).alias(name) for name in speed)
-    series = tuple(one for one in all_series() if steps[one.column].count())
+    losses = evaluation_losses(run.records["evaluations"])
+    steps = _with_columns(steps, losses)
+    evaluated = (ExportedSeries("eval", name, "", "evaluation loss") for name in losses.columns if name != "step")
+    series = tuple(one for one in (*all_series(), *evaluated) if steps[one.column].count())
     stamps = pl.col("timestamp").dt.replace_time_zone(time_zone, ambiguous="earliest", non_existent="null")
     wall_time = stamps.dt.epoch("us") / 1_000_000
     known = {column.name: value for column, value in row.items() if value is not None and column.name != "run"}
@@ -160,8 +165,21 @@ def with_memory(steps: pl.DataFrame, memory: pl.DataFrame) -> pl.DataFrame:
     if measured.is_empty():
         return steps
     largest = measured.group_by("step").agg(pl.col(printed).max() for printed in MEMORY.values())
-    joined = steps.join(largest, "step", how="full", coalesce=True).sort("step")
-    return joined.with_columns(
-        pl.col("run").fill_null(strategy="forward").fill_null(strategy="backward"),
-        *(pl.max_horizontal(column, printed).alias(column) for column, printed in MEMORY.items()),
+    return _with_columns(steps, largest).with_columns(
+        pl.max_horizontal(column, printed).alias(column) for column, printed in MEMORY.items()
     )
+
+
+def evaluation_losses(evaluations: pl.DataFrame) -> pl.DataFrame:
+    """The last loss that was printed after each step, a column for each data set."""
+    names = pl.concat_str(
+        pl.lit(f"{EVALUATION}loss"), pl.col("dataset").str.replace_all(r"\W+", "_"), separator="_", ignore_nulls=True
+    )
+    printed = evaluations.drop_nulls(["step", "loss"]).with_columns(names.alias("dataset"))
+    return printed.pivot("dataset", index="step", values="loss", aggregate_function="last")
+
+
+def _with_columns(steps: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """``steps`` with the columns of ``others``, and rows for steps that only these have."""
+    joined = steps.join(others, "step", how="full", coalesce=True).sort("step")
+    return joined.with_columns(pl.col("run").fill_null(strategy="forward").fill_null(strategy="backward"))

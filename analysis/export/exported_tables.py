@@ -6,15 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from analysis.export.exported_run import PLACE, ExportedRun, all_series
-
-Value = str | int | float | bool
+from analysis.export.exported_run import ExportedRun
 
 
 def tables_of(runs: Sequence[ExportedRun]) -> dict[str, pl.DataFrame]:
     """``steps``, one row for each step of each run, and ``runs``, one row for each run."""
-    columns = [one.column for one in all_series()]
     steps = pl.concat([run.steps.drop("wall_time") for run in runs], how="diagonal")
-    steps = steps.select(*PLACE, *(name for name in columns if name in steps.columns))
     rows = [{"run": run.name, **run.facts, **run.figures} for run in runs]
     return {"steps": steps, "runs": pl.DataFrame(rows, infer_schema_length=None, strict=False)}

@@ -11,6 +11,13 @@ from analysis.metrics import METRICS
 UNITS = {"ms": "ms", "ratio": "percentunit", "bytes": "decbytes"}
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 CHOSEN = '{run=~"$run"}'
+# Their names end with that of the data.
+EVALUATIONS = {
+    "refId": "A",
+    "expr": '{__name__=~"logparse_evaluation_loss.*", run=~"$run"}',
+    "datasource": SOURCE,
+    "legendFormat": "{{run}} {{__name__}}",
+}
 WIDTH, HEIGHT, COLUMNS = 8, 7, 3
 
 
@@ -19,6 +26,8 @@ def dashboard() -> dict[str, Any]:
     columns = {one.column for one in all_series()}
     drawn = [one for one in all_series() if not _is_second(one, columns)]
     panels = [_figures(), *(_series(at, one, columns) for at, one in enumerate(drawn))]
+    panels.append(_series(len(drawn), ExportedSeries("eval", "evaluation_loss", "", "losses of evaluations"), columns))
+    panels[-1]["targets"] = [EVALUATIONS]
     return {
         "uid": "logparse-runs",
         "title": "Training runs",
@@ -107,7 +116,11 @@ def _one_of(**named: Any) -> dict[str, Any]:
 
 _TEXT, _NUMBER = {"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}
 _PLACE = _one_of(x=_NUMBER, y=_NUMBER, w={"type": "integer", "minimum": 1, "maximum": 24}, h=_NUMBER)
-_QUERY = _one_of(refId=_TEXT, expr={"type": "string", "pattern": r'^logparse_\w+\{run=~"\$run"\}$'}, datasource={})
+_QUERY = _one_of(
+    refId=_TEXT,
+    expr={"type": "string", "pattern": r'^(logparse_\w+\{|\{__name__=~"logparse_\w+\.\*", )run=~"\$run"\}$'},
+    datasource={},
+)
 # What Grafana needs of a dashboard to import it.
 SCHEMA = _one_of(
     uid={"type": "string", "pattern": "^[a-z-]{1,40}$"},

@@ -33,7 +33,8 @@ BEGIN = datetime(2026, 1, 5, 8)
 STEPS = (*range(1, 13), *range(9, 25))
 NAN_AT = 20
 LIBRARIES = {"tensorboard": "tensorboard", "openmetrics": "prometheus_client", "mlflow": "mlflow", "swanlab": "swanlab"}
-SERIES = {one.tag: one for one in exports.all_series()}
+EVALUATION = exports.ExportedSeries("eval", "evaluation_loss_validation", "", "evaluation loss")
+SERIES = {one.tag: one for one in (*exports.all_series(), EVALUATION)}
 
 
 def log(steps=STEPS, stamped=True, **settings) -> str:
@@ -45,6 +46,8 @@ def log(steps=STEPS, stamped=True, **settings) -> str:
         loss = "nan" if step == NAN_AT else f"{5 - at / 100:.6E}"
         clock = f"{BEGIN + timedelta(seconds=2 * at):%Y-%m-%d %H:%M:%S}" if stamped else ""
         lines.append(megatron_line(step, ms=1000 + at, clock=clock, pairs={"lm loss": loss}))
+        if step == 12:
+            lines.append(f" validation loss at iteration 12 | lm loss value: {3 - at / 100:.6E} | lm loss PPL: 9.0 |")
         if step == 1:
             lines.append("[Rank 0] (after 1 iterations) memory (MB) | allocated: 900.5 | max allocated: 1000.5 |")
             lines[-1] += " reserved: 1100.0 | max reserved: 1200.0"
@@ -81,8 +84,11 @@ def computed(text: str, name: str) -> tuple[dict[str, dict[int, float]], dict[st
     series = {
         tag: {step: row[one.column] for step, row in last.items() if row[one.column] is not None}
         for tag, one in SERIES.items()
+        if one is not EVALUATION
     }
     if name == "run.log":
+        # Steps 12 of the two starts are the 12th and the 16th line.
+        series["eval/loss_validation"] = {12: 2.85}
         series["memory/max_memory_allocated_bytes"] = {1: 1010.5 * 2**20}
         series["memory/max_memory_reserved_bytes"] = {1: 1200 * 2**20}
     figures = {metric.column: run.value(metric.column) for metric in metrics.OF_ROWS} | {"goodput": run.goodput}
