@@ -59,8 +59,8 @@ _NAMES = {
     "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,loss,until,until_release,strict,fail_on,as_of,"
     "backtest,webhook,webhook_as,every,once,until,on_alarm,heartbeat,state",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
-    OUTPUT: "out,as_json,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,force,lang,where,"
-    "sort,anonymise,jsonl,help",
+    OUTPUT: "out,as_json,compact,fields,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,"
+    "force,lang,where,sort,anonymise,jsonl,help",
 }
 GROUP_OF: Mapping[str, str] = {name: group for group, names in _NAMES.items() for name in names.split(",")}
 # Only --help-all lists these, and the shape flags.
@@ -92,6 +92,7 @@ DETAILED = frozenset(
         "webhook_as",
         "charts",
         "price",
+        "engine",
     )
 )
 # Quantities that --help lists all the same, as most logs without settings need them.
