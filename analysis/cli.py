@@ -49,6 +49,7 @@ COMMANDS = {
     "trend": msg("Show the trend of a metric over recorded runs."),
     "history": msg("Manage recorded runs."),
     "config": msg("Show the effective settings and their source."),
+    "mcp": msg("Serve answers to agents (MCP)."),
 }
 
 # With this variable an internal error shows its traceback.

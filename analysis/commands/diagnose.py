@@ -12,8 +12,8 @@ from analysis.commands._progress import reading_bar
 from analysis.present.console import make_console
 from analysis.present.parts import Sentence
 from analysis.present.terminal import print_parts
-from analysis.present.views.compact import compact_endings
-from analysis.present.views.ending import ending_parts, endings_document, quiet_ending
+from analysis.present.views.ending import ending_parts, quiet_ending
+from analysis.present.views.short_ending import compact_endings, endings_document
 from logparse.decode.read_run import Watch, diagnose_run
 from logparse.errors import NoStepLineError, SeveralRunsError, UsageError
 from logparse.failures.ending import Ending

@@ -1,4 +1,7 @@
-"""A part of a JSON document: the values at chosen paths, under the same names, and the paths that a schema has."""
+"""A part of a JSON document: the values at chosen paths, under the same names, and the paths that a schema has.
+
+Only the key ``omitted`` of a short object is not in the full document: how many items of each list were left out.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from logparse.light_dataclass import dataclass
+
 # Keys that are kept, by name; "*" is any name. An empty tree keeps the whole value.
 Tree = dict[str, "Tree"]
 ANY = "*"
+Document = dict[str, Any]
+# The most bytes of a short object, without what it says of itself.
+MOST_BYTES = 5750
 # The wheel holds the schemas in this folder.
 _IN_WHEEL, _IN_REPOSITORY = Path(__file__).parent / "schema", Path(__file__).parents[2] / "docs/schema"
 
@@ -47,6 +55,55 @@ def value_at(document: Any, path: str) -> Any:
     for name in path.split("."):
         document = document.get(name) if isinstance(document, Mapping) else None
     return document
+
+
+@dataclass(frozen=True)
+class Short:
+    """The ``keys`` that are kept, by the path of their object, and the lists and objects that are cut at their end.
+
+    The first that ``gives_way`` is missed least.
+    """
+
+    keys: Mapping[str, str]
+    gives_way: tuple[str, ...]
+
+    def tree(self) -> Tree:
+        """What is kept."""
+        return tree_of(
+            ".".join(filter(None, (path, name))) for path, names in self.keys.items() for name in names.split()
+        )
+
+
+def cut(short: Short, document: Document, full: Document | None = None) -> Document:
+    """The short form of ``document``, and in ``omitted`` how many items of ``full`` are not in it, by their list."""
+    kept: Document = select(document, short.tree())
+    for name in short.gives_way:
+        if (excess := _bytes(kept) - MOST_BYTES) > 0 and (part := value_at(kept, name)):
+            kept = _with(kept, name, _shorter(part, excess))
+    lost = {name: n for name in short.gives_way if (n := _size(full or document, name) - _size(kept, name))}
+    return kept | {"omitted": lost}
+
+
+def _shorter(part: Any, excess: int) -> Any:
+    """``part`` without as many of its last items, or keys, as take ``excess`` bytes."""
+    items = [{key: value} for key, value in part.items()] if isinstance(part, dict) else list(part)
+    while items and excess > 0:
+        excess -= _bytes(items.pop())
+    return items if isinstance(part, list) else {key: value for item in items for key, value in item.items()}
+
+
+def _bytes(document: Any) -> int:
+    # Printed as it is, text in UTF-8 is never longer.
+    return len(json.dumps(document, separators=(",", ":")))
+
+
+def _with(document: Document, path: str, value: Any) -> Document:
+    name, _, below = path.partition(".")
+    return document | {name: _with(document[name], below, value) if below else value}
+
+
+def _size(document: Document, path: str) -> int:
+    return len(value_at(document, path) or ())
 
 
 @cache

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from signal import Signals
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from analysis.present.as_json import plain
 from analysis.present.numbers import percent
 from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.words import fill, word, words
@@ -22,7 +21,6 @@ from logparse.failures.ranks.suspicions import Suspect
 from logparse.failures.signatures import LOST_VALUES
 from logparse.language import current_language, msg, tr
 from logparse.lazy_regex import lazy_regex
-from logparse.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from analysis.run.run import Run
@@ -244,14 +242,6 @@ def _what_failed(ending: Ending) -> str:
     """The cause in words: of a remedy that fits only a part of its family, those of the remedy."""
     narrow = words(current_language())["failures_by_remedy"]
     return narrow.get(ending.remedy or "") or word("failures", ending.family)
-
-
-def endings_document(endings: Sequence[tuple[str, Ending]]) -> dict[str, Any]:
-    """The JSON document of the ``endings`` of runs by their names; of one run, of its ending alone."""
-    if len(endings) == 1:
-        return {"schema_version": SCHEMA_VERSION, "ending": plain(endings[0][1])}
-    runs = [{"name": name, "ending": plain(ending)} for name, ending in endings]
-    return {"schema_version": SCHEMA_VERSION, "runs": runs}
 
 
 def ending_word(state: str | None, family: str | None) -> str:

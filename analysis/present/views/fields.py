@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from analysis.metrics import OF_ROWS
-from analysis.present.selection import has_path, schema_paths, select, tree_of, value_at
-from analysis.present.views.compact import NOTE, Document, causes_of_null
+from analysis.present.selection import Document, has_path, schema_paths, select, tree_of, value_at
+from analysis.present.views.compact import NOTE, causes_of_null
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 from logparse.schema import QUANTITY

@@ -9,8 +9,9 @@ from helpers import ROOT, run_logparse
 
 from analysis.present.selection import select, tree_of
 from analysis.present.views.analyze_json import document
-from analysis.present.views.compact import compact_comparisons, compact_endings, compact_runs
+from analysis.present.views.compact import compact_comparisons, compact_runs
 from analysis.present.views.fields import parse_fields, select_fields
+from analysis.present.views.short_ending import compact_endings
 from logparse.errors import UsageError
 
 LLAMA = FIXTURES / "megatron/core-v0.12-llama2-7b"
