@@ -51,6 +51,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "history label": ("3f2a team=vision", "3f2a team=vision node=n17"),
     "history accept": ("3f2a --reason 'longer sequences'", "3f2a --reason '#118' --until 2026-03-01"),
     "config": ("", "--hw 910b3 --json"),
+    "self-check": ("", "--json"),
     "mcp": ("", "--root /data/logs"),
 }
 

@@ -178,6 +178,7 @@ PRINTED = {
     "baselines": [("baselines", "--json")],
     "config": [("config", "--json")],
     "watch": [("watch", LLAMA, "--once", "--jsonl")],
+    "self-check": [("self-check", "--json")],
     "diagnose": [("diagnose", LLAMA, "--json"), ("diagnose", LLAMA, OLMO, "--json")],
 }
 

@@ -789,6 +789,12 @@ def _watch() -> Schema:
     return {"anyOf": [fixed("watch_state", state), fixed("alarm", news | alarm)]}
 
 
+def _self_check() -> Schema:
+    keys = {"code": STRING, "passed": BOOLEAN, "fields": FREE, "wrong": STRINGS, "remedy": NULLABLE_STRING}
+    whole_check = {"schema_version": VERSION, "version": STRING, "passed": BOOLEAN}
+    return fixed("self_check", whole_check | {"checks": array(fixed("installation_check", keys))})
+
+
 def _short_runs() -> Schema:
     whole_document = _analyze()
     runs = {"runs": described_as(array(ref("short_run")), described("analyze", "runs"))}
@@ -829,6 +835,7 @@ DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "models": ("Known models", "logparse models --json", lambda: array(record(Model))),
     "baselines": ("Published training rates", "logparse baselines --json", _baselines),
     "config": ("Settings in effect", "logparse config --json", _config),
+    "self-check": ("Checks of an installation", "logparse self-check --json", _self_check),
     "diagnose": ("Why a run stopped", "logparse diagnose --json", _diagnose),
     "diagnose-compact": ("Why a run stopped, short", "logparse diagnose --compact", _short_endings),
     "watch": ("Runs that are watched, a line each", "logparse watch --jsonl", _watch),

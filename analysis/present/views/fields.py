@@ -64,9 +64,18 @@ def _with_nulls(short: Document, run: Document, paths: Sequence[str]) -> Documen
     nulls = [path for path in paths if _is_null(run, path)]
     for path in nulls:
         _set_null(short, path.split("."))
-    why = {code for path in nulls for code in causes_of_null(path)}
+    why = {code for path in paths for null in _nulls(value_at(run, path), path) for code in causes_of_null(null)}
     notes = [note for note in run["notes"] if note["code"] in why]
     return short if "notes" in short or not notes else short | {"notes": select(notes, tree_of(NOTE.split()))}
+
+
+def _nulls(value: Any, path: str) -> Iterator[str]:
+    """The paths of nulls at or below ``path``, which has ``value``."""
+    if value is None:
+        yield path
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from _nulls(part, f"{path}.{name}")
 
 
 def _is_null(run: Document, path: str) -> bool:

@@ -85,6 +85,8 @@ def test_a_null_keeps_its_reason(whole):
     full = {note["code"]: note["text"] for note in whole["runs"][1]["notes"]}
     assert "flops_rate_not_computed" in [note["code"] for note in second["notes"]]
     assert all(full[note["code"]] == note["text"] for note in second["notes"])
+    _, of_rate = fields(whole, "rates.steady")
+    assert "hfu_not_computed" in [note["code"] for note in of_rate["notes"]]
     first, _ = fields(whole, "goodput")
     assert "notes" not in first
 
