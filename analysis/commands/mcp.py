@@ -18,12 +18,12 @@ import typer
 import logparse
 from analysis.commands import _options as options
 from analysis.commands._readable_root import ReadableRoot
-from analysis.present.selection import Document
+from analysis.present.document_parts import Document
 from analysis.present.views.compact import compact_comparisons, compact_runs
 from analysis.present.views.fields import parse_fields, select_fields
 from analysis.present.views.formats import formats_document
 from analysis.present.views.short_ending import compact_endings, endings_document
-from logparse.errors import LogparseError, UsageError, unknown_name
+from logparse.errors import LogparseError, SeveralRunsError, UsageError, unknown_name
 from logparse.formats import known_formats, packaged
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.run_names import run_names
@@ -41,7 +41,10 @@ MOST_RUNS = 50
 LONGEST_ERROR = 300
 
 Root = Annotated[
-    Path, typer.Option("--root", metavar="DIR", help="Folder with the logs that may be read; default: this folder.")
+    Path,
+    typer.Option(
+        "--root", metavar="DIR", show_default=False, help="Folder with the logs that may be read; default: this folder."
+    ),
 ]
 
 
@@ -232,6 +235,8 @@ def _refusing(tool: Callable[..., str], refusal: type[Exception]) -> Callable[..
         try:
             return tool(**arguments)
         except LogparseError as error:
+            if isinstance(error, SeveralRunsError):
+                error.remedy = tr("name the files of one run, or analyze each run by itself: each=true")
             raise refusal(str(error)) from error
         except BaseException as error:
             # polars panics with an error that is no Exception; the server goes on.

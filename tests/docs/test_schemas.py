@@ -15,7 +15,7 @@ from json_schemas import KEYS, used
 from releases import fill
 
 from analysis.cli import COMMANDS
-from analysis.present.selection import value_at
+from analysis.present.document_parts import value_at
 from analysis.present.views.analyze_json import document
 from analysis.present.views.compact import FIGURES, causes_of_null, compact_runs
 

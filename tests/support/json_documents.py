@@ -54,7 +54,7 @@ from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
-from analysis.present.selection import Short, tree_of
+from analysis.present.document_parts import Short, tree_of
 from analysis.present.views.compact import COMPARISON, NOTE, RUN
 from analysis.present.views.short_ending import ENDING
 from analysis.published.baselines import Baseline, Check

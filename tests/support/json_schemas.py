@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from analysis.present.selection import ANY, Tree
+from analysis.present.document_parts import ANY, Tree
 from logparse.context.run_context import Fact
 from logparse.failures.ending import Ending
 from logparse.findings import Note, Origin

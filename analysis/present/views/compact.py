@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analysis.metrics import OF_ROWS, RATES
-from analysis.present.selection import Document, Short, cut, select, tree_of, value_at
+from analysis.present.document_parts import Document, Short, cut, select, tree_of, value_at
 from analysis.present.views.short_ending import OF_ENDING
 from analysis.run.checks.target_verdicts import WHY_NO_RATE, causes_of_unknown
 from analysis.run.checks.targets import figures

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from analysis.metrics import OF_ROWS
-from analysis.present.selection import Document, has_path, schema_paths, select, tree_of, value_at
+from analysis.present.document_parts import Document, has_path, schema_paths, select, tree_of, value_at
 from analysis.present.views.compact import NOTE, causes_of_null
 from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr

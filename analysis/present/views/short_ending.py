@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from analysis.present.as_json import plain
-from analysis.present.selection import Document, Short, cut
+from analysis.present.document_parts import Document, Short, cut
 from logparse.failures.ending import Ending
 from logparse.schema import SCHEMA_VERSION
 

@@ -44,9 +44,13 @@ WHY_NO_RATE = (
     ("hfu_not_computed", "recompute"),
     ("hfu_is_a_range", "recompute"),
     ("recompute_not_understood", "recompute"),
-    ("printed_rate_unexplained", "world_size"),
+    ("printed_rate_unexplained", None),
+    ("counted_updates_skipped", None),
 )
-WHY_NO_GOODPUT = ("no_row_counts", "no_step_time", "time_by_rate_of_run", "runs_mixed", "printed_rate_unexplained")
+WHY_NO_GOODPUT = (
+    *("no_row_counts", "no_step_time", "time_by_rate_of_run", "trainings_in_one_file", "runs_mixed"),
+    "printed_rate_unexplained",
+)
 WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps", "clock_longer_than_steps")
 
 

@@ -25,6 +25,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "compare": ("compare", {"baseline": ["runs/a.log"], "candidate": ["runs/b.log"]}),
     "formats": ("formats", {"name": "megatron"}),
     "outside": ("analyze", {"logs": ["../outside.log"]}),
+    "several": ("analyze", {"logs": ["runs/a.log", "other.log"]}),
     "unknown": ("analyze", {"logs": ["runs/a.log"], "settings": {"config": "logparse.toml"}}),
 }
 
@@ -36,6 +37,7 @@ def make_root(folder: Path) -> Path:
     (folder / "outside.log").write_text(megatron_log())
     for name, loss in (("a", "2.345678E+00"), ("b", "2.345679E+00")):
         (root / "runs" / f"{name}.log").write_text(megatron_log().replace("2.345678E+00", loss))
+    (root / "other.log").write_text(megatron_log(num_layers=24))
     (root / "runs" / "notes.txt").write_text("no step line\n")
     (root / "failed.log").write_text(f"RuntimeError: no login with token {SECRET}\n")
     (root / "link.log").symlink_to("../outside.log")
@@ -70,7 +72,7 @@ def test_the_tools_only_read(session):
 def test_answers_are_short_json_with_a_version(session):
     _, answers = session
     documents = {name: json.loads(text) for name, (wrong, text) in answers.items() if not wrong}
-    assert set(documents) == set(CALLS) - {"outside", "unknown"}
+    assert set(documents) == set(CALLS) - {"outside", "several", "unknown"}
     for name, document in documents.items():
         assert document["schema_version"] == 2
         assert len(answers[name][1]) < 6000
@@ -95,6 +97,8 @@ def test_what_cannot_be_answered_is_said(session):
     _, answers = session
     assert answers["outside"][0]
     assert "../outside.log is outside the folder that may be read" in answers["outside"][1]
+    assert answers["several"][0]
+    assert "analyze each run by itself: each=true" in answers["several"][1]
     assert answers["unknown"][0]
     assert "unknown setting 'config'" in answers["unknown"][1]
     (remark,) = json.loads(answers["each"][1])["remarks"]

@@ -7,7 +7,7 @@ import pytest
 from fixture_runs import FIXTURES, run_of_fixture
 from helpers import ROOT, run_logparse
 
-from analysis.present.selection import select, tree_of
+from analysis.present.document_parts import select, tree_of
 from analysis.present.views.analyze_json import document
 from analysis.present.views.compact import compact_comparisons, compact_runs
 from analysis.present.views.fields import parse_fields, select_fields
