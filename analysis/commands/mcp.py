@@ -6,6 +6,8 @@ import functools
 import inspect
 import json
 import os
+import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -57,8 +59,12 @@ def mcp(root: Root = Path(), lang: options.Language = None) -> None:
     """
     server_class = _imported_server()
     readable = ReadableRoot.of(root)
+    if sys.stdin.isatty():
+        typer.echo(tr("waiting for an MCP client on standard input; Ctrl-C ends it"), err=True)
     # Names of logs are short then, and the settings of the project are those of its folder.
     os.chdir(readable.folder)
+    # A thread of the library waits for input, and an exception would wait for that thread.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Programs must find the same words on every machine.
     use_language("en")
     make_server(server_class, readable).run("stdio")
