@@ -16,7 +16,6 @@ _SIZES = """world_size data_parallel_size tensor_model_parallel_size pipeline_mo
  gated_linear_unit num_attention_heads num_query_groups padded_vocab_size num_experts moe_router_topk precision
  recompute zero_stage"""
 
-
 RUN = Short(
     {
         "": "name sources format goodput short starts lost_steps impossible",
@@ -33,21 +32,13 @@ RUN = Short(
         "ending": OF_ENDING,
         "planned.left": "steps seconds ends_at",
         "published.matches": "name share",
-        "requirements": "require value outcome",
+        "requirements": "require value outcome sentence",
         "checks": "code passed",
         "notes": NOTE,
     },
     (
-        *(
-            "published.matches",
-            "overheads",
-            "time_breakdown",
-            "sources",
-            "coverage.unread_labels",
-            "printed",
-            "context",
-        ),
-        *("notes", "checks", "requirements"),
+        *("published.matches", "overheads", "time_breakdown", "sources", "coverage.unread_labels", "printed"),
+        *("context", "notes", "checks", "requirements"),
     ),
 )
 COMPARISON = Short(
@@ -64,7 +55,7 @@ COMPARISON = Short(
         "loss": "axis reason_code",
         "loss.differences.*": "mean_relative largest largest_at final final_at text",
         "loss.remarks": "text",
-        "requirements": "require value outcome",
+        "requirements": "require value outcome sentence",
         "failed.*": "run_id name",
         "left_out": "name run_id reason",
     },
