@@ -16,12 +16,12 @@ from logparse.language import speaking, tr
 WIDE = 10_000
 _ITEM = re.compile(r"^  (?P<name>\S.*?)(?:\n? {2,}(?P<meaning>\S.*))?$", re.MULTILINE)
 _WARNINGS = re.compile(r"^- (`[^:]+`):", re.MULTILINE)
-_SIGN = re.compile(r"(`[^`]*`)|([\\*_<>\[\]#|])")
+_SIGN = re.compile(r"`[^`]*`|[\\*_\[\]<&]")
 
 
 def plain(text: str) -> str:
     """``text`` as Markdown that shows it; code stays code."""
-    return _SIGN.sub(lambda sign: sign[1] or f"\\{sign[2]}", text)
+    return _SIGN.sub(lambda sign: sign[0] if sign[0][0] == "`" else f"&#{ord(sign[0])};", text)
 
 
 def anchored(code: str) -> str:
@@ -80,7 +80,7 @@ def _page(*names: str) -> str:
     level = "#" * (len(names) + 1)
     examples, usage, *sections = re.split(r"\n(?=\S)", help_of(*names))
     used, _, text = usage.partition("\n")
-    code = f"```console\n{dedent(examples.partition(chr(10))[2]).strip()}\n```\n\n```text\n{used}\n```"
+    code = f"```sh\n{dedent(examples.partition(chr(10))[2]).strip()}\n```\n\n```text\n{used}\n```"
     parts = [plain(dedent(text).strip()), code]
     for section in sections:
         title, _, body = section.partition("\n")
