@@ -85,10 +85,9 @@ def navigation(start: str, commands: Iterable[str]) -> list[Any]:
 
 
 def settings(language: str, nav: list[Any]) -> dict[str, Any]:
-    """What Zensical is told. JSON is YAML."""
-    links = {"en": {"en": "index.html", "zh": "zh/index.html"}, "zh": {"en": "../index.html", "zh": "index.html"}}[
-        language
-    ]
+    """What Zensical reads from mkdocs.yml, as JSON is YAML."""
+    home = {"en": "", "zh": "../"}[language]
+    links = {"en": f"{home}index.html", "zh": f"{home}zh/index.html"}
     lower = {"object": "pymdownx.slugs.slugify", "kwds": {"case": "lower"}}
     return {
         "site_name": "logparse",
@@ -102,9 +101,9 @@ def settings(language: str, nav: list[Any]) -> dict[str, Any]:
                 for name, scheme in (("light", "default"), ("dark", "slate"))
             ],
         },
-        # Search works from a folder, too. Its name keeps Zensical from loading such a script from a server.
         "plugins": [{"search": {}}, {"offline": {}}],
         "extra": {
+            # Zensical loads a script of this name from a server, unless there is one.
             "polyfills": ["assets/iframe-worker.js"],
             "generator": False,
             "alternate": [{"name": LANGUAGES[code], "link": link, "lang": code} for code, link in links.items()],
@@ -178,7 +177,7 @@ def build(out: Path) -> list[str]:
 def _zensical(folder: Path) -> list[str]:
     command = (sys.executable, "-m", "zensical", "build", "--strict")
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    # A server needs it at its own address: its links start at the root.
+    # Its links start at the root of a server.
     (folder / "site/404.html").unlink(missing_ok=True)
     return [] if done.returncode == 0 else [done.stdout + done.stderr]
 

@@ -39,7 +39,7 @@ def wrong_links(page):
     for match in LINK.finditer(without_blocks(page.read_text(encoding="utf-8"))):
         target = page.parent / match["path"]
         anchor = (match["anchor"] or "#")[1:]
-        if not target.exists() or (anchor and anchor not in anchors(target)):
+        if not target.is_file() or (anchor and anchor not in anchors(target)):
             yield f"{page.relative_to(ROOT)}: {match[0]}"
 
 
