@@ -36,6 +36,7 @@ COMMANDS = {
     "watch": msg("Watch a running job and raise alarms."),
     "diagnose": msg("Show why a run stopped, and which rank."),
     "explain": msg("Explain the code of a warning or a failure."),
+    "export": msg("Export a run to TensorBoard, MLflow, SwanLab or tables."),
     "merge": msg("Merge the results of `analyze --each` shards."),
     "baselines": msg("List published training rates, or show one with its source."),
     "estimate": msg("Estimate what a job should reach."),

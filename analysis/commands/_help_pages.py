@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "analyze": ("run.log --hw 910b3", "--each logs/ -o results"),
     "watch": ("run.log --hw 910b3", "run.log --once --state watch.json --fail-on hang,nan"),
     "diagnose": ("run.log", "logs/ --json"),
+    "export": ("run.log --to tensorboard -o tb", "run.log --to mlflow -o http://127.0.0.1:5000"),
     "merge": ("results", "results -o merged --tables csv"),
     "baselines": ("--model llama2-7b", "--publisher ModelLink --json"),
     "estimate": (
@@ -59,10 +60,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 _NAMES = {
     COMMON: "hw,model,require,baseline,each,history,release,label,candidate,threshold,metric,by,select,since,devices,"
     "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,loss,until,until_release,strict,fail_on,as_of,"
-    "backtest,webhook,webhook_as,every,once,until,on_alarm,heartbeat,state,root",
+    "backtest,webhook,webhook_as,every,once,until,on_alarm,heartbeat,state,root,to,experiment",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
     OUTPUT: "out,as_json,compact,fields,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,"
-    "force,lang,where,sort,anonymise,jsonl,help",
+    "force,lang,where,sort,anonymise,jsonl,time_zone,help",
 }
 GROUP_OF: Mapping[str, str] = {name: group for group, names in _NAMES.items() for name in names.split(",")}
 # Only --help-all lists these, and the shape flags.

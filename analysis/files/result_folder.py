@@ -88,9 +88,19 @@ class ResultFolder:
         if is_url(self.place):
             self._check_store(open_store(self.place), force, names)
             return
-        folder = Path(self.place)
-        check_folder(folder, force)
-        files = OwnFiles.of(folder)
+        check_folder(Path(self.place), force)
+        self.check_files(force, names, inputs)
+
+    def check_files(self, force: bool, names: Iterable[str] = (), inputs: Iterable[str] = ()) -> None:
+        """Refuse to replace the files ``names``, unless ``force`` and ours; the folder may hold others.
+
+        Refuse ``inputs`` that an earlier command wrote there, too. Raises UsageError, and InputError as ``check``.
+        """
+        self.check_name()
+        if is_url(self.place):
+            self._check_free(set(_names(open_store(self.place))), read_list(self.read(LIST)), names, force)
+            return
+        files = OwnFiles.of(Path(self.place))
         files.check_inputs(Path(one) for one in inputs if not is_url(one))
         files.check_free(names, force)
 

@@ -474,6 +474,8 @@ def test_a_number_of_threads_that_is_none_is_named(folder, value):
 
 
 HEAVY = {"mcp", "pydantic", "altair", "jinja2", "numpy", "pandas", "pyarrow", "ray", "rich", "scipy", "vl_convert"}
+# Libraries of exports.
+HEAVY |= {"mlflow", "prometheus_client", "swanlab", "tensorboard"}
 
 
 def loaded_by(*commands: list[str], **environment: str) -> list[set[str]]:

@@ -31,6 +31,9 @@ analyze WORD0.log --json
 record --each WORD-logs --release WORD --history WORD-h
 trend --history WORD-h --json
 analyze --each WORD-logs -o WORD-each --chart-format json
+export WORD0.log --to tensorboard -o WORD-e
+export WORD0.log --to openmetrics -o WORD-e
+export WORD0.log --to jsonl -o WORD-e
 diagnose WORD0.log
 record WORD0.log --release 2 --history WORD-h --label who=WORD
 trend --history WORD-h -o WORD-t
