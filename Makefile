@@ -65,7 +65,7 @@ COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-head
 # Installing takes the two packages that build; without them pip would fetch some unpinned.
 constraints:  ## pin anew what pyproject.toml asks for (needs uv)
 	$(COMPILE) --all-extras -o constraints-dev.txt
-	printf '%s\n' editables hatchling | $(COMPILE) - --extra cloud -c constraints-dev.txt -o constraints.txt
+	printf '%s\n' editables hatchling | $(COMPILE) - --extra cloud --extra pictures -c constraints-dev.txt -o constraints.txt
 
 clean:
 	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis

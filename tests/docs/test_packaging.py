@@ -201,7 +201,7 @@ def test_users_install_no_tool_of_development():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     asked = {kind: {re.match(r"[\w-]+", one)[0] for one in those} for kind, those in extras.items()}
-    needed = {re.match(r"[\w-]+", one)[0] for one in project["dependencies"]} | asked["cloud"] | INSTALLING
+    needed = {re.match(r"[\w-]+", one)[0] for one in project["dependencies"]} | asked["cloud"] | asked["pictures"] | INSTALLING
     pinned = {pin.partition("==")[0] for pin in pins("constraints.txt")}
     assert needed <= pinned
     assert pinned & asked["dev"] == INSTALLING
