@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-# A fraction that has not settled by then has an argument that is no number.
-MOST_TERMS = 10_000
-PRECISION = 1e-16
+# What has not settled by then has an argument that is no number.
+MOST_TERMS, MOST_STEPS = 10_000, 1000
+PRECISION = 1e-15
 # In place of a denominator of 0.
 TINY = 1e-300
 
@@ -51,12 +51,16 @@ def t_quantile(freedom: float, p: float) -> float:
     """The value that Student's t exceeds with the chance 1 - ``p``."""
     if p < 0.5:
         return -t_quantile(freedom, 1 - p)
-    low, high = 0.0, 1.0
-    while t_tail(freedom, high) > 1 - p:
-        low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if t_tail(freedom, middle) > 1 - p else (low, middle)
-    return high
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
+    # Right of 0 the chance is convex, so that Newton's steps from there never go too far.
+    t = 0.0
+    for _ in range(MOST_STEPS):
+        density = scale * (1 + t * t / freedom) ** (-(freedom + 1) / 2)
+        step = (t_tail(freedom, t) - (1 - p)) / density
+        if step <= PRECISION * t:
+            break
+        t += step
+    return t
 
 
 def binomial_tail(count: int, trials: int, chance: float) -> float:
