@@ -1,6 +1,5 @@
 """The wheel holds what the program needs at run time, and every module says what it is for."""
 
-import ast
 import hashlib
 import importlib.metadata
 import itertools
@@ -295,5 +294,5 @@ def test_installed_version_is_that_of_the_project():
 
 
 def test_every_module_has_a_docstring():
-    texts = {str(p): ast.get_docstring(ast.parse(p.read_text(encoding="utf-8"))) or "" for p in MODULES}
-    assert [name for name, text in texts.items() if not text.split("\n")[0].endswith((".", ":"))] == []
+    first = {str(p): re.match(r'(?:#.*\n)*"""(.+)', p.read_text(encoding="utf-8")) for p in MODULES}
+    assert [name for name, line in first.items() if not line or line[1].removesuffix('"""')[-1] not in ".:"] == []
