@@ -5,7 +5,7 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-slow wheel dist audit explore bench snapshot setup lint constraints clean
+.PHONY: demo test test-slow docs wheel dist audit explore bench snapshot setup lint constraints clean
 
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 
@@ -19,6 +19,9 @@ test: $(DEVELOPMENT)  ## run every test but the slow ones and the sweeps
 
 test-slow: $(DEVELOPMENT)  ## run the tests of a browser, Ray, a built wheel, another Python, 180 recorded runs, or 50 damaged logs
 	$(PYTEST) -m slow
+
+docs: $(DEVELOPMENT)  ## build the documentation site in out/site, and follow each of its links
+	$(BIN)/python docs/site/build_site.py out/site
 
 wheel: $(DEVELOPMENT)  ## install the wheel with plain pip under each Python 3.11 to 3.14 of this machine, and run it
 	LOGPARSE_EVERY_PYTHON=1 $(BIN)/pytest -q -k wheel_runs tests/docs/test_packaging.py

@@ -29,7 +29,8 @@ from analysis.project.choose_language import choose_language
 from logparse.errors import InputError, LogparseError, NoStepLineError, reason_of
 from logparse.language import LANGUAGES, msg, tr, use_language
 
-# Each is a module of analysis.commands and, in it, a function of that name; help lists them in this order, a line each.
+# Each is a module of analysis.commands and, in it, a function of that name, with an underscore for a hyphen; help lists
+# them in this order, a line each.
 COMMANDS = {
     "analyze": msg("Analyze a run: step time, throughput, MFU, goodput."),
     "watch": msg("Watch a running job and raise alarms."),
@@ -49,6 +50,8 @@ COMMANDS = {
     "trend": msg("Show the trend of a metric over recorded runs."),
     "history": msg("Manage recorded runs."),
     "config": msg("Show the effective settings and their source."),
+    "self-check": msg("Check this installation."),
+    "mcp": msg("Serve answers to agents (MCP)."),
 }
 
 # With this variable an internal error shows its traceback.
@@ -86,13 +89,14 @@ class Commands(Group):
 
 def _imported(name: str) -> Any:
     """The command, or the group of those that its module lists."""
-    module = import_module(f"analysis.commands.{name}")
+    python_name = name.replace("-", "_")
+    module = import_module(f"analysis.commands.{python_name}")
     default = getattr(module, "DEFAULT", None)
     app = _typer(Group if default is None else default_group(default), name)
     commands = getattr(module, "COMMANDS", None)
     if commands is not None:
-        app.callback()(getattr(module, name))
-    for command in commands or (getattr(module, name),):
+        app.callback()(getattr(module, python_name))
+    for command in commands or (getattr(module, python_name),):
         app.command(cls=Command)(_to_the_end(command))
     return typer.main.get_command(app)
 

@@ -50,7 +50,7 @@ TAIL_EVERY, DRIFT, NAN_STEPS = 25, 0.0005, 2
 JOBS = ((40, 5000), (60, 2500), (80, 9300), (100, 1200), (120, 600), (150, 3000), (200, 4500), (300, 800))
 CHANGES = ("+1 %", "+2 %", "+3 %", "+5 %", "tail", "memory +8 %", "drift", "NaN", "crash")
 # Night, counted from the first of the change, by which it must be found; drift by its night of +1.2 %.
-WANTED = dict(zip(CHANGES, (3, 2, 2, 2, 2, 2, 24, 1, 1), strict=True))
+WANTED = dict(zip(CHANGES, (3, 3, 3, 3, 3, 3, 24, 1, 1), strict=True))
 Floats = NDArray[np.float64]
 Alarms = list[bool]
 # Alarms of a rule by night for each job.

@@ -180,6 +180,14 @@ def required() -> Iterator[str]:
 
 
 @_begins
+def fields() -> Iterator[str]:
+    """Fields of the JSON of a run that have a short name."""
+    from analysis.present.views.fields import short_names
+
+    return iter(short_names())
+
+
+@_begins
 def tolerances() -> Iterator[str]:
     """Differences of losses that can be limited."""
     from analysis.metrics import DISTANCES

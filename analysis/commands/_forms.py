@@ -17,18 +17,22 @@ from logparse.errors import UsageError
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
 
+# A document made short.
+Shortened = Callable[[dict[str, Any]], dict[str, Any]]
+
 
 @dataclass(frozen=True)
 class Form:
     """The form that the flags of a command ask for: a screen, where they ask for none. Raises UsageError for two.
 
-    ``verbose`` asks for all details on the screen, which Markdown always has.
+    ``verbose`` asks for all details on the screen, which Markdown always has. ``compact`` makes a document short.
     """
 
     as_json: bool = False
     as_markdown: bool = False
     no_color: bool = False
     verbose: bool = False
+    compact: Shortened | None = None
 
     @property
     def details(self) -> bool:
@@ -42,17 +46,20 @@ class Form:
     def print(self, document: Callable[[], Any], parts: Callable[[], Sequence[Part]]) -> None:
         """Print ``document`` as JSON, or ``parts``; only what is printed is composed."""
         if self.as_json:
-            print_json(document())
+            print_json(document(), compact=self.compact)
         elif self.as_markdown:
             typer.echo(markdown(parts()))
         else:
             print_parts(make_console(no_color=self.no_color), parts())
 
 
-def print_json(document: Any, default: Callable[[Any], str] | None = None) -> None:
+def print_json(document: Any, default: Callable[[Any], str] | None = None, compact: Shortened | None = None) -> None:
     """Print ``document`` as JSON, with its texts as they are; in ASCII where standard output is not UTF-8.
 
-    ``default`` makes text of what JSON has no form for.
+    ``default`` makes text of what JSON has no form for. A document that ``compact`` makes short is one line.
     """
     is_utf8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=default))
+    shown, layout = document if compact is None else compact(document), dict[str, Any](indent=1)
+    if compact is not None:
+        layout = {"separators": (",", ":")}
+    typer.echo(json.dumps(shown, ensure_ascii=not is_utf8, allow_nan=False, default=default, **layout))

@@ -51,16 +51,18 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "history label": ("3f2a team=vision", "3f2a team=vision node=n17"),
     "history accept": ("3f2a --reason 'longer sequences'", "3f2a --reason '#118' --until 2026-03-01"),
     "config": ("", "--hw 910b3 --json"),
+    "self-check": ("", "--json"),
+    "mcp": ("", "--root /data/logs"),
 }
 
 # Groups of options by the name of their parameter; those of QUANTITIES say their group themselves.
 _NAMES = {
     COMMON: "hw,model,require,baseline,each,history,release,label,candidate,threshold,metric,by,select,since,devices,"
     "tp,pp,dp,from_log,tokens,days,utilisation,dtype,publisher,file,reason,issue,loss,until,until_release,strict,fail_on,as_of,"
-    "backtest,webhook,webhook_as,every,once,until,on_alarm,heartbeat,state",
+    "backtest,webhook,webhook_as,every,once,until,on_alarm,heartbeat,state,root",
     MISSING: "config,log_format,dialect,version_of,peak_tflops",
-    OUTPUT: "out,as_json,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,force,lang,where,"
-    "sort,anonymise,jsonl,help",
+    OUTPUT: "out,as_json,compact,fields,as_markdown,quiet,verbose,price,no_color,tables,charts,chart_format,theme,"
+    "force,lang,where,sort,anonymise,jsonl,help",
 }
 GROUP_OF: Mapping[str, str] = {name: group for group, names in _NAMES.items() for name in names.split(",")}
 # Only --help-all lists these, and the shape flags.
@@ -92,6 +94,7 @@ DETAILED = frozenset(
         "webhook_as",
         "charts",
         "price",
+        "engine",
     )
 )
 # Quantities that --help lists all the same, as most logs without settings need them.

@@ -9,7 +9,7 @@ import polars as pl
 import typer
 
 from analysis.batch.run_table import NUMBERS, check_order, choose_runs, overheads_table, runs_table
-from analysis.commands._forms import print_json
+from analysis.commands._forms import Shortened, print_json
 from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
@@ -65,7 +65,7 @@ def _parse_where(text: str) -> Condition:
 class Printer:
     """How results are printed: many as one table and, where it is ``verbose``, all of each; or in one of three ways.
 
-    ``price`` is that of a device-hour.
+    ``price`` is that of a device-hour; ``compact`` makes the JSON short.
     """
 
     as_json: bool
@@ -74,6 +74,7 @@ class Printer:
     no_color: bool
     verbose: bool
     price: float | None
+    compact: Shortened | None = None
 
     def parts_of_one(self, results: Sequence[Run]) -> None:
         """Print a run, or each of those that one log holds."""
@@ -113,7 +114,7 @@ class Printer:
     ) -> None:
         if self.as_json:
             whole = document(list(results), self.price) | dict(extra or {})
-            print_json(whole)
+            print_json(whole, compact=self.compact)
         elif self.quiet:
             for result in results:
                 typer.echo(visible("\n".join((quiet_line(result), *requirement_lines(result)))))

@@ -133,6 +133,16 @@ def table_formats(text: str) -> tuple[str, ...]:
 
 Out = Annotated[ResultFolder | None, result_folder(help="Folder for report.html, tables and charts/.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Compact = Annotated[bool, typer.Option("--compact", help="Print short JSON, below 6 kB a run.")]
+Fields = Annotated[
+    str | None,
+    typer.Option(
+        "--fields",
+        metavar="NAMES",
+        autocompletion=_completion.fields,
+        help="Print these fields of a run as JSON, such as mfu.",
+    ),
+]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")]
 Quiet = Annotated[
     bool,

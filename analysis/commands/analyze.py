@@ -14,6 +14,7 @@ from analysis.batch.analyze_runs import analyze_all_parts
 from analysis.batch.shards import Shard, whole_of
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
+from analysis.commands._forms import Shortened
 from analysis.commands._index_files import INDEX, PAGE
 from analysis.commands._input_files import input_files
 from analysis.commands._many_runs import Printer, RunSelection
@@ -24,6 +25,8 @@ from analysis.commands._shard_folder import ShardFolder
 from analysis.files.outputs import DEFAULT_TABLES, chosen_formats
 from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
+from analysis.present.views.compact import compact_runs
+from analysis.present.views.fields import parse_fields, select_fields
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
 from analysis.published.baselines import Baseline, find_baseline, published, read_baselines
@@ -57,6 +60,8 @@ def analyze(
     how: RunOptions,
     out: options.Out = None,
     as_json: options.Json = False,
+    compact: options.Compact = False,
+    fields: options.Fields = None,
     as_markdown: options.Markdown = False,
     quiet: options.Quiet = False,
     verbose: options.Verbose = False,
@@ -85,6 +90,8 @@ def analyze(
     Exit code: 0 done, 1 target missed, 2 wrong usage or unreadable input, 3 no step line found, 4 a required figure
     is unknown.
     """
+    short = _short_form(compact, fields)
+    as_json = as_json or short is not None
     if as_json and lang is None:
         # Scripts must find the same words on every machine.
         use_language("en")
@@ -112,7 +119,7 @@ def analyze(
         drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))), part=True)
         part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
         results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price)
+    printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price, short)
     if each:
         printer.many(results, asked, failed)
     else:
@@ -126,6 +133,15 @@ def analyze(
     if failed:
         raise typer.Exit(failed[0].exit_code)
     raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in judge(result)))
+
+
+def _short_form(compact: bool, fields: str | None) -> Shortened | None:
+    """What makes the JSON short; None where all of it is printed. Raises UsageError for both, or an unknown field."""
+    if compact and fields is not None:
+        raise UsageError(tr("--compact and --fields exclude each other"), remedy=tr("give one of them"))
+    if fields is None:
+        return compact_runs if compact else None
+    return partial(select_fields, paths=parse_fields(fields))
 
 
 def _check_output(as_json: bool, as_markdown: bool, quiet: bool, verbose: bool) -> None:
@@ -221,8 +237,8 @@ def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool, split: bool,
 
 
 # Options of where a result goes and who computes it: those with a value, and those without one.
-PLACED = ("-o", "--out", "--engine", "--shard")
-ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--markdown", "--no-color")
+PLACED = ("-o", "--out", "--engine", "--shard", "--fields")
+ALONE = ("--force", "-q", "--quiet", "-v", "--verbose", "--json", "--compact", "--markdown", "--no-color")
 
 
 def command_as_given(logs: Sequence[str] = (), pseudonyms: Pseudonyms | None = None) -> str:

@@ -24,6 +24,7 @@ from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
 from analysis.files.outputs import write_page
 from analysis.files.result_folder import ResultFolder
+from analysis.present.views.compact import compact_comparisons
 from analysis.present.views.compare import compose_comparison
 from analysis.present.views.compare_json import document
 from analysis.present.views.same_loss import compose_same_loss
@@ -65,6 +66,7 @@ def compare(
     out: Out = None,
     force: options.Force = False,
     as_json: options.Json = False,
+    compact: options.Compact = False,
     as_markdown: options.Markdown = False,
     verbose: Verbose = False,
     no_color: options.NoColor = False,
@@ -77,7 +79,8 @@ def compare(
     Exit code: 0 done, 1 target missed, 2 wrong usage or not comparable, 3 no step line found, 4 a required figure
     is unknown.
     """
-    form = Form(as_json, as_markdown, no_color)
+    short = compact_comparisons if compact else None
+    form = Form(as_json or compact, as_markdown, no_color, compact=short)
     if loss:
         _refuse({"--threshold": threshold, "--metric": metric, "--allow": allow})
     if out is not None:

@@ -9,22 +9,22 @@ import typer
 from analysis.commands import _options as options
 from analysis.commands._forms import print_json
 from analysis.commands._progress import reading_bar
-from analysis.present.as_json import plain
 from analysis.present.console import make_console
 from analysis.present.parts import Sentence
 from analysis.present.terminal import print_parts
 from analysis.present.views.ending import ending_parts, quiet_ending
+from analysis.present.views.short_ending import compact_endings, endings_document
 from logparse.decode.read_run import Watch, diagnose_run
 from logparse.errors import NoStepLineError, SeveralRunsError, UsageError
 from logparse.failures.ending import Ending
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import tr, use_language, visible
-from logparse.schema import SCHEMA_VERSION
 
 
 def diagnose(
     logs: options.Logs,
     as_json: options.Json = False,
+    compact: options.Compact = False,
     quiet: options.Quiet = False,
     no_color: options.NoColor = False,
     lang: options.Language = None,
@@ -35,6 +35,7 @@ def diagnose(
 
     Exit code: 0 done, 2 wrong usage or unreadable input, 3 empty log.
     """
+    as_json = as_json or compact
     if as_json and lang is None:
         # Scripts must find the same words on every machine.
         use_language("en")
@@ -42,11 +43,8 @@ def diagnose(
         raise UsageError(tr("--json and --quiet exclude each other"), remedy=tr("give one of them"))
     with reading_bar(quiet or as_json, [logs]) as watches:
         endings = _endings(logs, next(iter(watches), None))
-    if as_json and len(endings) == 1:
-        print_json({"schema_version": SCHEMA_VERSION, "ending": plain(endings[0][1])})
-    elif as_json:
-        runs = [{"name": name, "ending": plain(ending)} for name, ending in endings]
-        print_json({"schema_version": SCHEMA_VERSION, "runs": runs})
+    if as_json:
+        print_json(endings_document(endings), compact=compact_endings if compact else None)
     elif quiet:
         for name, ending in endings:
             typer.echo(visible(quiet_ending(name, ending)))

@@ -41,8 +41,9 @@ THIRD, LASTING = 3, 9.0
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
 # a row that they are off by accident with this chance. Where one night suffices, SEEN of them must have been.
 BY_ACCIDENT, SEEN = 0.002, 2
-# To the accidents of a job these are added, in so many nights: few nights do not show how often it has any.
-ACCIDENTS, OF_NIGHTS = 1.4, 25.0
+# A job is given as many accidents as those it had do not exclude (86 of 100, a quantile), in so many nights more: few
+# nights do not show how often it has any.
+NOT_EXCLUDED, OF_NIGHTS = 1.1, 25.0
 # The share of accidents in a row with a night on which most jobs of a cluster are slow.
 TOGETHER = 0.1
 # The chance that nights of a change seem to show its end.
@@ -408,7 +409,7 @@ class _Watcher:
         if self.confirm == 1 and far < SEEN:
             return 1.0
         is_shared = any(run.night in self.together for run in last)
-        rate = (far + ACCIDENTS) / (len(every) + OF_NIGHTS)
+        rate = most_accidents(far) / (len(every) + OF_NIGHTS)
         return math.log(BY_ACCIDENT) / math.log(max(rate, self.accident, TOGETHER if is_shared else 0.0))
 
     @property
@@ -483,6 +484,16 @@ def _consistent(distances: Sequence[float]) -> list[float]:
     """``distances`` to one side, none farther than nights of one change are: others are accidents of any size."""
     most = CONSISTENT * median_low(map(abs, distances))
     return [max(-most, min(distance, most)) for distance in distances]
+
+
+def most_accidents(seen: int) -> float:
+    """The most accidents to expect where ``seen`` were counted, with a confidence of 86 %; 2.0 for none.
+
+    It is the upper limit of a Poisson count (Garwood, Biometrika 28, 1936), by the approximation of Wilson and Hilferty
+    (1931) to its gamma quantile.
+    """
+    shape = seen + 1
+    return shape * (1 - 1 / (9 * shape) + NOT_EXCLUDED / (3 * math.sqrt(shape))) ** 3
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -51,6 +51,8 @@ analyze --each WORD-logs --shard 1/1 -o WORD-s --no-charts
 merge WORD-s -o WORD-m
 watch WORD0.log --once --fail-on nan --state WORD.state.json
 config --config WORD.settings.toml
+self-check
+mcp --root WORD-logs --help
 models
 hardware
 baselines

@@ -58,6 +58,8 @@ def wheel(wheel_file):
         "analysis/hardware/devices.toml",
         "analysis/model/models.toml",
         "analysis/flops/megatron.py",
+        "analysis/installation/golden.toml",
+        "analysis/present/schema/analyze.json",
     ],
 )
 def test_wheel_holds(wheel, name):
@@ -71,8 +73,8 @@ def test_wheel_holds_every_file_of_both_packages(wheel):
         for f in (ROOT / package).rglob("*")
         if f.is_file() and "__pycache__" not in f.parts
     }
-    # `logparse explain` prints its items.
-    here.add("analysis/present/views/warnings.md")
+    # `logparse explain` prints its items, and `--fields` knows its names by the schema.
+    here |= {"analysis/present/views/warnings.md", "analysis/present/schema/analyze.json"}
     assert here == {name for name in wheel.namelist() if ".dist-info/" not in name}
 
 

@@ -13,7 +13,10 @@ from plain_words import FOUND, phrases
 from analysis.cli import COMMANDS
 
 MOST_WORDS = 25
-PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SKILL")),
+    *sorted((ROOT / "docs").glob("*.md")),
+)
 TEMPLATES = sorted((ROOT / "analysis/report").glob("*.j2"))
 
 # A point after these ends no sentence.

@@ -15,7 +15,9 @@ from json_schemas import KEYS, used
 from releases import fill
 
 from analysis.cli import COMMANDS
+from analysis.present.document_parts import value_at
 from analysis.present.views.analyze_json import document
+from analysis.present.views.compact import FIGURES, causes_of_null, compact_runs
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -24,6 +26,8 @@ PAGE = ROOT / "docs" / "json.md"
 LLAMA = str(FIXTURES / "megatron/core-v0.12-llama2-7b/run.log")
 OLMO = str(FIXTURES / "olmo/1b-8gpu/run.log")
 MOST_WORDS = 25
+# Bytes of a short document.
+MOST_BYTES = 6000
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +86,41 @@ def with_json() -> set[str]:
 
 def test_every_command_with_json_has_a_schema():
     calls = [call for _, commands, _ in DOCUMENTS.values() for call in commands.split(", ")]
-    named = {call.removeprefix("logparse ").removesuffix(" --json").removesuffix(" --jsonl") for call in calls}
+    named = {regex.fullmatch(r"logparse (.+?)(?: --(?:jsonl?|compact))?", call)[1] for call in calls}
     # `logparse formats` is short for `logparse formats show`.
     assert {"formats" if name == "formats show" else name for name in with_json()} == named
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
 def test_a_fixture_is_valid(folder: Path, schemas):
-    run = run_of_fixture(folder)
-    assert errors(schemas["analyze"], json.loads(json.dumps(document([run], 2.0)))) == []
+    whole = json.loads(json.dumps(document([run_of_fixture(folder)], 2.0)))
+    assert errors(schemas["analyze"], whole) == []
+    short = compact_runs(whole)
+    assert errors(schemas["analyze-compact"], short) == []
+    assert len(json.dumps(short, separators=(",", ":"))) < MOST_BYTES
+    assert added(short, whole) == ["runs.omitted"]
+    assert unexplained(short["runs"][0]) == []
+
+
+def added(short: Any, whole: Any, above: str = "") -> list[str]:
+    """The paths of ``short`` where ``whole`` has not the same value. Items of a list may be left out."""
+    if isinstance(short, dict) and isinstance(whole, dict):
+        return [
+            path
+            for name, value in short.items()
+            for path in ([above + name] if name not in whole else added(value, whole[name], f"{above}{name}."))
+        ]
+    if isinstance(short, list) and isinstance(whole, list):
+        left = iter(whole)
+        wrong = [one for one in short if all(added(one, item, above) not in ([], ["runs.omitted"]) for item in left)]
+        return ["runs.omitted"] if above == "runs." and not wrong else [above for _ in wrong]
+    return [] if short == whole and type(short) is type(whole) else [above]
+
+
+def unexplained(run: dict[str, Any]) -> list[str]:
+    """The figures of a short run that are null without a note that says why."""
+    codes = {note["code"] for note in run["notes"]}
+    return [path for path in FIGURES if value_at(run, path) is None and codes.isdisjoint(causes_of_null(path))]
 
 
 WIDE = ("--candidate", "release in slow|wide")
@@ -100,6 +130,12 @@ PRINTED = {
         ("analyze", LLAMA, "--hw", "910b", "--require", "mfu>=0.45", "--json"),
         ("analyze", "--each", *(f"{i}-0.log" for i in ("good", "slow")), "--json"),
     ],
+    "analyze-compact": [("analyze", "--each", *(f"{i}-0.log" for i in ("good", "slow")), "--compact")],
+    "compare-compact": [
+        ("compare", "--history", "h", "release=good", "release=slow", "release=single", "--compact"),
+        ("compare", "good-0.log", "slow-0.log", "--loss", "--compact"),
+    ],
+    "diagnose-compact": [("diagnose", LLAMA, "--compact"), ("diagnose", LLAMA, OLMO, "--compact")],
     "compare": [
         ("compare", "--history", "h", "release=good", "release=slow", "--json"),
         ("compare", "--history", "h", "release=good", "release=long", "--json"),
@@ -142,6 +178,7 @@ PRINTED = {
     "baselines": [("baselines", "--json")],
     "config": [("config", "--json")],
     "watch": [("watch", LLAMA, "--once", "--jsonl")],
+    "self-check": [("self-check", "--json")],
     "diagnose": [("diagnose", LLAMA, "--json"), ("diagnose", LLAMA, OLMO, "--json")],
 }
 
@@ -262,9 +299,13 @@ def test_the_page_lists_every_schema(update_goldens):
     assert found[0].split("\n", 1)[1].rsplit("\n", 1)[0] == made
 
 
-def test_the_command_of_the_page_prints_json(tmp_path, schemas):
-    (command,) = regex.findall(r"```sh\n(.*?)\n```", TEXT)
-    assert errors(schemas["analyze"], json.loads(run_shown(command, tmp_path).stdout)) == []
+def test_the_commands_of_the_page_print_json(tmp_path, schemas):
+    whole, short, chosen = (
+        run_shown(command, tmp_path).stdout for command in regex.findall(r"```sh\n(.*?)\n```", TEXT)
+    )
+    assert errors(schemas["analyze"], json.loads(whole)) == []
+    assert errors(schemas["analyze-compact"], json.loads(short)) == []
+    assert regex.findall(r"```json\n(.*?)```", TEXT, regex.DOTALL) == [chosen]
 
 
 def test_the_example_of_the_page_prints_what_is_shown(tmp_path, monkeypatch, capsys):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 import regex
 
 from logparse import formats
+from logparse.decode.samples import PLACE, decode_sample, plain_row
 from logparse.decode.step_lines import StepLines, decode_steps
 from logparse.formats import all_formats, find_format
 from logparse.formats._base import LogFormat, Sample
@@ -22,7 +20,6 @@ from logparse.schema import DECODED_COLUMNS, QUANTITY
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 COLUMNS = {c.name for c in DECODED_COLUMNS}
-PLACE = ("run", "source", "line_number")  # where a line stands, not what it says
 
 # Words in the description of a format whose samples are no text.
 OTHER_DATA = regex.compile(
@@ -38,20 +35,8 @@ def decode(sample: Sample, fmt: LogFormat) -> StepLines:
     # A format that is kept here shares its number with no other.
     key = (sample.text, id(fmt))
     if key not in _decoded:
-        _decoded[key] = (fmt, _decode(sample, fmt))
+        _decoded[key] = (fmt, decode_sample(sample, fmt))
     return _decoded[key][1]
-
-
-def _decode(sample: Sample, fmt: LogFormat) -> StepLines:
-    texts = sample.text.split("\n")
-    lines = pl.DataFrame({"source": "sample", "line_number": range(1, len(texts) + 1), "text": texts, "complete": True})
-    return decode_steps(lines.cast({"line_number": pl.Int64}), fmt)
-
-
-def plain(row: dict[str, Any]) -> dict[str, Any]:
-    """The cells that have a value, so that NaN equals NaN; a time is text."""
-    cells = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
-    return {k: "NaN" if isinstance(v, float) and math.isnan(v) else v for k, v in cells.items() if v is not None}
 
 
 # Each rule gives what a format does against it: a sentence that says what to add or mend.
@@ -78,8 +63,8 @@ def samples_become_exactly_their_row(fmt: LogFormat) -> Iterator[str]:
             yield f"add these to labels or to ignored: {found.unread}"
         if found.malformed:
             yield f"give the Reading of a label a suffix, or name the word in absent: {found.malformed}"
-        rows = [plain(row) for row in found.steps.drop(PLACE).to_dicts()]
-        if rows != [plain(sample.row)]:
+        rows = [plain_row(row) for row in found.steps.drop(PLACE).to_dicts()]
+        if rows != [plain_row(sample.row)]:
             yield f"one Sample is one step line (and its companions): {rows} instead of {sample.row}"
 
 

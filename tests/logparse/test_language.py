@@ -256,8 +256,9 @@ NO_MESSAGE = (
     *("Formula", "PrintedFormula", "_m", "Metric", "_rate", "_time", "Dialect"),
 )
 NO_MESSAGE_NAMED = ("help", "source", "text", "rich_help_panel", "printed_by", "labels", "settings")
-# Files of other data: what frameworks print, fonts, titles that said_by_data collects, sources of figures.
+# Files of other data: what frameworks print, fonts, titles that said_by_data collects, sources of figures, JSON keys.
 NO_MESSAGE_IN = (
+    *("analysis/present/views/compact.py", "analysis/present/views/short_ending.py"),
     *("logparse/formats/", "logparse/inputs/ranks.py", "logparse/inputs/writers.py"),
     *("analysis/charts/look.py", "analysis/flops/printed/", "analysis/estimate/assumptions.py"),
 )

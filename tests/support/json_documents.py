@@ -23,6 +23,7 @@ from json_schemas import (
     of_kind,
     record,
     ref,
+    short,
     typed,
     whole,
     with_unit,
@@ -53,6 +54,9 @@ from analysis.nightly.job_verdict import News
 from analysis.nightly.metric_verdict import Reason as NightReason
 from analysis.nightly.regressions import RegressionState
 from analysis.nightly.trend import ChangePoint
+from analysis.present.document_parts import Short, tree_of
+from analysis.present.views.compact import COMPARISON, NOTE, RUN
+from analysis.present.views.short_ending import ENDING
 from analysis.published.baselines import Baseline, Check
 from analysis.run.checks.expectations import GapPart
 from analysis.run.checks.self_checks import CheckResult
@@ -81,6 +85,26 @@ NULLABLE_STRING, NULLABLE_NUMBER = nullable(STRING), nullable(NUMBER)
 
 
 def _definitions() -> dict[str, Schema]:
+    whole_objects = _whole_objects()
+    losses = _compare()["anyOf"][2]
+    short_objects = {
+        "short_run": _short(_run(), RUN, whole_objects),
+        "short_ending": _short(record(Ending), ENDING, whole_objects),
+        "short_comparison": _short(_comparison(), COMPARISON, whole_objects),
+        "short_losses": _short(losses, COMPARISON, whole_objects),
+    }
+    return whole_objects | short_objects
+
+
+def _short(schema: Schema, kind: Short, definitions: dict[str, Schema]) -> Schema:
+    """The objects of ``schema`` that ``--compact`` prints, with how much each leaves out."""
+    left: Schema = short(schema, kind.tree(), definitions)
+    left["properties"]["omitted"] = described_as(mapping(INTEGER), described("short", "omitted"))
+    left["required"].append("omitted")
+    return left
+
+
+def _whole_objects() -> dict[str, Schema]:
     return {
         "note": fixed(
             "Note", {"code": STRING, "level": typed(get_type_hints(Note)["level"]), "fields": FREE, "text": STRING}
@@ -765,9 +789,37 @@ def _watch() -> Schema:
     return {"anyOf": [fixed("watch_state", state), fixed("alarm", news | alarm)]}
 
 
+def _self_check() -> Schema:
+    keys = {"code": STRING, "passed": BOOLEAN, "fields": FREE, "wrong": STRINGS, "remedy": NULLABLE_STRING}
+    whole_check = {"schema_version": VERSION, "version": STRING, "passed": BOOLEAN}
+    return fixed("self_check", whole_check | {"checks": array(fixed("installation_check", keys))})
+
+
+def _short_runs() -> Schema:
+    whole_document = _analyze()
+    runs = {"runs": described_as(array(ref("short_run")), described("analyze", "runs"))}
+    note = short(ref("note"), tree_of(NOTE.split()), _whole_objects())
+    outliers = {"stands_out": described_as(nullable(note), described("analyze", "stands_out"))}
+    return whole_document | {"properties": whole_document["properties"] | runs | outliers}
+
+
+def _short_comparisons() -> Schema:
+    one = [ref("short_comparison"), ref("short_losses")]
+    several = {"schema_version": VERSION, "comparisons": array({"anyOf": one})}
+    return {"anyOf": [*one, fixed("compare", several)]}
+
+
+def _short_endings() -> Schema:
+    run = fixed("run", {"name": STRING, "ending": ref("short_ending")})
+    documents = ({"ending": ref("short_ending")}, {"runs": array(run)})
+    return {"anyOf": [fixed("diagnose", {"schema_version": VERSION, **keys}) for keys in documents]}
+
+
 DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "analyze": ("Analyzed runs", "logparse analyze --json, logparse merge --json", _analyze),
+    "analyze-compact": ("Analyzed runs, short", "logparse analyze --compact", _short_runs),
     "compare": ("Compared sides", "logparse compare --json", _compare),
+    "compare-compact": ("Compared sides, short", "logparse compare --compact", _short_comparisons),
     "gate": ("Verdict of a gate", "logparse gate --json", _gate),
     "trend": ("Trend over recorded runs", "logparse trend --json", _trend),
     "bisect": ("Search for the cause of a slowdown", "logparse bisect --json", _bisect),
@@ -783,7 +835,9 @@ DOCUMENTS: dict[str, tuple[str, str, Callable[[], Schema]]] = {
     "models": ("Known models", "logparse models --json", lambda: array(record(Model))),
     "baselines": ("Published training rates", "logparse baselines --json", _baselines),
     "config": ("Settings in effect", "logparse config --json", _config),
+    "self-check": ("Checks of an installation", "logparse self-check --json", _self_check),
     "diagnose": ("Why a run stopped", "logparse diagnose --json", _diagnose),
+    "diagnose-compact": ("Why a run stopped, short", "logparse diagnose --compact", _short_endings),
     "watch": ("Runs that are watched, a line each", "logparse watch --jsonl", _watch),
 }
 

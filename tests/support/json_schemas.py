@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis.present.document_parts import ANY, Tree
 from logparse.context.run_context import Fact
 from logparse.failures.ending import Ending
 from logparse.findings import Note, Origin
@@ -171,3 +172,29 @@ def _refs(schema: Any) -> list[str]:
         return []
     mine = [str(schema["$ref"]).rsplit("/", 1)[1]] if isinstance(schema.get("$ref"), str) else []
     return mine + [name for part in schema.values() for name in _refs(part)]
+
+
+def short(schema: Any, tree: Tree, definitions: Mapping[str, Schema]) -> Any:
+    """``schema`` of which the keys of ``tree`` are left; an empty tree keeps all of it."""
+    if not tree or not isinstance(schema, dict):
+        return schema
+    if isinstance(schema.get("$ref"), str):
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return short({**definitions[schema["$ref"].rsplit("/", 1)[1]], **rest}, tree, definitions)
+    left = dict(schema)
+    for key in ("anyOf", "allOf"):
+        if key in schema:
+            left[key] = [short(one, tree, definitions) for one in schema[key]]
+    if "items" in schema:
+        left["items"] = short(schema["items"], tree, definitions)
+    if ANY in tree and isinstance(schema.get("additionalProperties"), dict):
+        left["additionalProperties"] = short(schema["additionalProperties"], tree[ANY], definitions)
+    if "properties" in schema and "allOf" not in schema:
+        kept = {
+            name: tree[name if name in tree else ANY] for name in schema["properties"] if name in tree or ANY in tree
+        }
+        left["properties"] = {
+            name: short(schema["properties"][name], below, definitions) for name, below in kept.items()
+        }
+        left["required"] = [name for name in schema["required"] if name in kept]
+    return left

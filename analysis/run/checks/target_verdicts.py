@@ -30,17 +30,26 @@ WHY_NO_RATE = (
     ("samples_rate_not_computed", "world_size"),
     ("samples_not_computed", "world_size"),
     ("tokens_rate_not_computed", "seq_length"),
+    ("no_tokens", "seq_length"),
     ("layers_not_counted", "num_layers"),
     ("flops_rate_not_computed", "num_layers"),
     ("mfu_not_computed", "the shape"),
     ("mfu_not_counted", "the shape"),
+    ("layers_not_counted", "the shape"),
+    ("flops_rate_not_computed", "the shape"),
     ("device_unknown", "peak"),
     ("device_not_listed", "peak"),
     ("no_peak_of_type", "peak"),
-    ("number_type_unknown", "precision"),
+    ("number_type_unknown", "peak"),
     ("hfu_not_computed", "recompute"),
     ("hfu_is_a_range", "recompute"),
     ("recompute_not_understood", "recompute"),
+    ("printed_rate_unexplained", None),
+    ("counted_updates_skipped", None),
+)
+WHY_NO_GOODPUT = (
+    *("no_row_counts", "no_step_time", "time_by_rate_of_run", "trainings_in_one_file", "runs_mixed"),
+    "printed_rate_unexplained",
 )
 WHY_NO_CLOCK = ("wall_clock_not_computed", "clock_unknown", "clock_shorter_than_steps", "clock_longer_than_steps")
 
@@ -147,12 +156,17 @@ def _steps_done(run: Run) -> int:
 def _why_unknown(run: Run, figure: RequiredFigure) -> Note:
     """The note of the run that says why; else that the figure is not in the log."""
     notes = {note.code: note for note in run.notes}
+    return next((notes[code] for code in causes_of_unknown(figure) if code in notes), info("figure_not_in_log"))
+
+
+def causes_of_unknown(figure: RequiredFigure) -> list[str]:
+    """The codes of notes that say why ``figure`` is unknown where a run has one of them, nearest cause first."""
     metric = figure.metric
+    if figure.column == "goodput":
+        return [*WHY_NO_GOODPUT, *WHY_NO_CLOCK]
     of_rows = metric is not None and (figure.rate or metric.row_column)
     causes = [code for code, need in WHY_NO_RATE if metric and of_rows and (need is None or need in metric.needs)]
-    by_clock = figure.column == "goodput" or figure.rate == "wall_clock"
-    wanted = [*(WHY_NO_CLOCK if by_clock else ()), *causes]
-    return next((notes[code] for code in wanted if code in notes), info("figure_not_in_log"))
+    return [*(WHY_NO_CLOCK if figure.rate == "wall_clock" else ()), *causes]
 
 
 def _against_baseline(run: Run, requirement: Requirement) -> Judgement:

@@ -421,10 +421,10 @@ def test_a_label_that_no_run_has_blocks_nothing():
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Eight nights of a job, the last two 10 % slower."""
+    """Nine nights of a job, the last three 10 % slower."""
     folder = tmp_path_factory.mktemp("nights")
     history = History(Folder(folder / "h"))
-    for night in range(8):
+    for night in range(9):
         ms = 1000.0 * (1.1 if night > 5 else 1.0)
         history.add(record(write_run(folder / f"{night}.log", night, ms), "new" if night > 5 else "old"))
     return folder
@@ -451,11 +451,11 @@ def test_the_document_is_the_same_in_every_language(place):
     (job,) = json.loads(english.stdout)["jobs"]
     found = job["metrics"]["steady_step_time_ms"]
     assert (found["verdict"], found["reason_code"]) == ("regression", "confirmed")
-    assert found["expected"]["nights"] == 2
+    assert found["expected"]["nights"] == 3
 
 
 def test_the_policy_of_the_project(place):
-    (place / "logparse.toml").write_text('history = "h"\n[gate]\nconfirm = 3\n')
+    (place / "logparse.toml").write_text('history = "h"\n[gate]\nconfirm = 4\n')
     try:
         assert run_logparse("gate", cwd=place).returncode == 0
         assert run_logparse("gate", "--fail-on", "suspicious", cwd=place).returncode == 1

@@ -57,25 +57,25 @@ def gate(place, *arguments, code=0):
 def test_a_night_of_the_past_is_judged_as_it_was(place):
     verdicts = {
         night: json.loads(gate(place, "--as-of", f"{day(night)}", "--json", code=code))
-        for night, code in ((8, 0), (9, 1), (11, 1), (16, 0))
+        for night, code in ((8, 0), (10, 1), (11, 1), (16, 0))
     }
     assert [v["verdict"] for v in verdicts.values()] == ["suspicious", "regression", "regression", "no regression"]
-    first = next(job for job in verdicts[9]["jobs"] if job["name"] == "first")
-    assert (first["news"], first["runs"]) == ("new", 10)
+    first = next(job for job in verdicts[10]["jobs"] if job["name"] == "first")
+    assert (first["news"], first["runs"]) == ("new", 11)
 
 
 def test_a_backtest_is_one_row_a_night(place):
-    text = gate(place, "--backtest", f"{day(8)}..{day(9)}")
+    text = gate(place, "--backtest", f"{day(9)}..{day(10)}")
     assert text.startswith("backtest of 2 nights\nnights that fail the gate: ")
     nights = json.loads(gate(place, "--backtest", f"{day(6)}..{day(16)}", "--json"))["nights"]
     assert [night["day"] for night in nights] == [f"{day(n)}" for n in range(6, 17)]
     told = {night["day"]: night for night in nights}
-    assert list(told[f"{day(9)}"]["new"]) == ["first"]
+    assert list(told[f"{day(10)}"]["new"]) == ["first"]
     assert [n["fails"] for n in nights][:3] == [False, False, False]
-    assert told[f"{day(10)}"]["still_open"] == ["first"]
+    assert told[f"{day(11)}"]["still_open"] == ["first"]
     assert sum("first" in night["cleared"] for night in nights) == 1
-    once = json.loads(gate(place, "--backtest", f"{day(8)}..{day(10)}", "--json", "--fail-on", "new"))["nights"]
-    assert [night["day"] for night in once if night["fails"]] == [f"{day(9)}"]
+    once = json.loads(gate(place, "--backtest", f"{day(9)}..{day(11)}", "--json", "--fail-on", "new"))["nights"]
+    assert [night["day"] for night in once if night["fails"]] == [f"{day(10)}"]
     assert "| night | verdict |" in gate(place, "--backtest", f"{day(9)}..{day(9)}", "--markdown")
 
 
@@ -90,13 +90,13 @@ def test_each_night_is_judged_as_the_gate_judged_it(place):
 
 def test_a_note_counts_from_the_day_on_which_it_was_written(tmp_path):
     history = History(Folder(tmp_path / "h"))
-    runs = [record(write_run(tmp_path / f"{n}.log", n, 1100.0 if n in SLOW else 1000.0)) for n in range(12)]
+    runs = [record(write_run(tmp_path / f"{n}.log", n, 1100.0 if n >= SLOW.start else 1000.0)) for n in range(13)]
     for run in runs:
         history.add(run)
-    written = datetime(2026, 2, 2 + 10, 9)
+    written = datetime(2026, 2, 2 + 11, 9)
     history.say([Event(runs[8].run_id, "accept", written, "kim", "new driver")])
     nights = Nights(history)
-    assert [nights.judge(read_policy({}), day(n))[0].verdict for n in (9, 10, 11)] == [
+    assert [nights.judge(read_policy({}), day(n))[0].verdict for n in (10, 11, 12)] == [
         "regression",
         "no regression",
         "no regression",
@@ -128,7 +128,7 @@ def regressions(place, *arguments):
 
 def test_regressions_are_open_accepted_and_expired(tmp_path):
     history = History(Folder(tmp_path / "h"))
-    runs = [record(write_run(tmp_path / f"{n}.log", n, 1100.0 if n > 7 else 1000.0), build=f"n{n}") for n in range(11)]
+    runs = [record(write_run(tmp_path / f"{n}.log", n, 1100.0 if n > 7 else 1000.0), build=f"n{n}") for n in range(12)]
     for run in runs:
         history.add(run)
     (tmp_path / "logparse.toml").write_text(POLICY)
@@ -191,7 +191,7 @@ def chat():
 
 def test_only_news_are_sent(place, chat):
     address, got = chat
-    for night, code, messages in ((7, 0, 0), (8, 0, 0), (9, 1, 1), (10, 1, 1)):
+    for night, code, messages in ((7, 0, 0), (9, 0, 0), (10, 1, 1), (11, 1, 1)):
         gate(place, "--as-of", f"{day(night)}", "--webhook", f"{address}/secret", code=code)
         assert len(got) == messages
     kind, body = got[0]
@@ -206,14 +206,14 @@ def test_only_news_are_sent(place, chat):
     assert lines[2].startswith("new: first (owned by ann): step time, steady +")
     assert "https://ci.example.com/n%208?run=" in lines[2]
     assert len(lines) <= 10
-    gate(place, "--as-of", f"{day(9)}", "--webhook", address, "--webhook-as", "text", code=1)
+    gate(place, "--as-of", f"{day(10)}", "--webhook", address, "--webhook-as", "text", code=1)
     assert got[1][0].startswith("text/plain")
     assert got[1][1].splitlines()[0] == "verdict: regression"
 
 
 def test_a_chat_that_refuses_changes_no_verdict_and_its_address_is_secret(place, chat):
     address, got = chat
-    done = run_logparse("gate", "--as-of", f"{day(9)}", "--webhook", f"{address}/closed", cwd=place)
+    done = run_logparse("gate", "--as-of", f"{day(10)}", "--webhook", f"{address}/closed", cwd=place)
     assert (done.returncode, len(got)) == (1, 1)
     assert "the webhook at 127.0.0.1 did not accept the news" in done.stderr
     assert "closed" not in done.stderr + done.stdout

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import gamma, norm
 
-from analysis.stats.prediction import FEWEST, KEPT, LEAST_CHANGE, expect, watch
+from analysis.stats.prediction import FEWEST, KEPT, LEAST_CHANGE, NOT_EXCLUDED, expect, most_accidents, watch
 
 USUAL = 1000.0
 
@@ -263,12 +264,19 @@ def test_the_correlation_that_counts_is_the_one_that_is_certain():
 
 
 def test_nights_without_noise():
-    assert states([USUAL] * 10 + [USUAL * 1.02] * 2)[-2:] == ["off", "confirmed"]
+    assert states([USUAL] * 20 + [USUAL * 1.02] * 2)[-2:] == ["off", "confirmed"]
 
 
 def test_a_young_series_needs_a_third_night():
-    """Six nights without an accident do not show that a job has none."""
-    assert states([USUAL] * 6 + [USUAL * 1.02] * 3)[-3:] == ["off", "off", "confirmed"]
+    """Nineteen nights without an accident do not show that a job has none."""
+    assert states([USUAL] * 19 + [USUAL * 1.02] * 3)[-3:] == ["off", "off", "confirmed"]
+
+
+@pytest.mark.parametrize("seen", [0, 1, 5, 20])
+def test_the_most_accidents_are_the_limit_of_a_count(seen):
+    """So many are the quantile of a gamma distribution whose shape is one more."""
+    confidence = norm.cdf(NOT_EXCLUDED)
+    assert most_accidents(seen) == pytest.approx(gamma.ppf(confidence, seen + 1), rel=0.01)
 
 
 def test_the_expectation_is_hand_worked():
