@@ -5,7 +5,7 @@ RUNTIME := .venv/runtime
 DEVELOPMENT := .venv/development
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-slow docs wheel audit explore bench snapshot setup lint constraints clean
+.PHONY: demo test test-slow docs wheel dist audit explore bench snapshot setup lint constraints clean
 
 WORKERS := $(shell $(PYTHON) -c 'import os; print(len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)))')
 
@@ -25,6 +25,14 @@ docs: $(DEVELOPMENT)  ## build the documentation site in out/site, and follow ea
 
 wheel: $(DEVELOPMENT)  ## install the wheel with plain pip under each Python 3.11 to 3.14 of this machine, and run it
 	LOGPARSE_EVERY_PYTHON=1 $(BIN)/pytest -q -k wheel_runs tests/docs/test_packaging.py
+
+# The wheel is built from the sdist, so that nothing is missing there.
+dist: $(DEVELOPMENT)  ## build wheel and sdist in dist/, check them, and install the wheel without a network
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t sdist -d dist
+	$(PIP) wheel --no-deps --no-build-isolation -w dist dist/logparse-*.tar.gz
+	$(BIN)/python -m twine check --strict dist/*
+	.ci/try-wheel dist/logparse-*.whl $(PYTHON)
 
 audit: $(DEVELOPMENT)  ## hold every answer against 500 described histories; two minutes
 	$(BIN)/pytest -q -n $(WORKERS) --hypothesis-profile=audit tests/audit/test_audit.py
@@ -68,7 +76,7 @@ COMPILE := uv pip compile pyproject.toml --universal --generate-hashes --no-head
 # Installing takes the two packages that build; without them pip would fetch some unpinned.
 constraints:  ## pin anew what pyproject.toml asks for (needs uv)
 	$(COMPILE) --all-extras -o constraints-dev.txt
-	printf '%s\n' editables hatchling | $(COMPILE) - --extra cloud -c constraints-dev.txt -o constraints.txt
+	printf '%s\n' editables hatchling | $(COMPILE) - --extra cloud --extra pictures -c constraints-dev.txt -o constraints.txt
 
 clean:
-	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis

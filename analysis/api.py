@@ -24,10 +24,9 @@ from analysis.compare.side_of_runs import side_of_runs
 from analysis.compare.threshold import given_threshold
 from analysis.compare.verdict import guards_of
 from analysis.files.outputs import (
-    DEFAULT_FORMATS,
     DEFAULT_TABLES,
-    check_chart_options,
     check_table_formats,
+    chosen_formats,
     write_table,
 )
 from analysis.files.result_folder import ResultFolder
@@ -95,7 +94,7 @@ class AnalyzedRun(Run):
         *,
         force: bool = False,
         tables: str | Sequence[str] = DEFAULT_TABLES,
-        chart_formats: str | Sequence[str] = DEFAULT_FORMATS,
+        chart_formats: str | Sequence[str] | None = None,
         theme: str | None = None,
         price: float | None = None,
     ) -> None:
@@ -105,16 +104,17 @@ class AnalyzedRun(Run):
             folder: A folder, which is made where it is missing, or the URL of one on an object store.
             force: Overwrite the files of an earlier report. Without it a folder that is not empty is refused.
             tables: Formats of the tables: parquet, csv, jsonl.
-            chart_formats: Formats of the files in charts/: json, png, svg, html.
+            chart_formats: Formats of the files in charts/: json, png, svg, html. By default json, and with the extra
+                ``pictures`` also png and svg.
             theme: A Vega theme for the charts, such as "dark".
             price: Price of a device-hour, in any currency; the report shows the cost of each overhead.
 
         Raises:
-            UsageError: The folder is not empty, or a format or a theme does not exist.
+            UsageError: The folder is not empty, or a format or a theme does not exist or needs a missing library.
             InputError: The folder cannot be written.
         """
-        out, forms, charts = _folder(folder), _table_formats(tables), _as_list(chart_formats)
-        check_chart_options(charts, theme)
+        out, forms = _folder(folder), _table_formats(tables)
+        charts = chosen_formats(None if chart_formats is None else _as_list(chart_formats), theme)
         out.check(force)
         drawing = DrawingOptions(charts, theme, quiet=True, tables=forms, price=price)
         write_results([self], out, drawing, force)

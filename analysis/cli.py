@@ -274,12 +274,17 @@ def _finished(code: object) -> int:
 
 
 def _report_missing_pictures() -> None:
-    from analysis.files.pictures import take_missing
+    from analysis.files.pictures import is_installed, take_missing
+    from logparse.extras import missing_extra
 
-    if take_missing():
-        problem = tr("charts are missing: the process that draws them could not run")
-        remedy = tr("raise the limits of memory and open files (ulimit -v, -n), and repeat with --force")
-        _say(f"logparse: {InputError(problem, remedy=remedy)}")
+    if not take_missing():
+        return
+    if not is_installed():
+        _say(f"logparse: {missing_extra(tr('a chart as PNG or SVG'), 'vl-convert', 'pictures')}")
+        return
+    problem = tr("charts are missing: the process that draws them could not run")
+    remedy = tr("raise the limits of memory and open files (ulimit -v, -n), and repeat with --force")
+    _say(f"logparse: {InputError(problem, remedy=remedy)}")
 
 
 def unforeseen(error: BaseException) -> int:

@@ -24,8 +24,6 @@ hypothesis.settings.load_profile("same")
 for _name in ("LC_ALL", "LC_MESSAGES"):
     os.environ.pop(_name, None)
 os.environ["LANG"] = "C.UTF-8"
-# The script of charts takes seconds to put together: kept from suite to suite, apart from what the user keeps.
-os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parent.parent / "out" / "caches")
 # Workers fill the cores: threads of polars that wait beside them for work take a fifth of the time. Processes that
 # tests start have as many as anyone's.
 os.environ["POLARS_MAX_THREADS"] = "1"

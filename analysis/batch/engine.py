@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import logparse
 from logparse.decode.read_run import Watch
 from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError, unknown_name
+from logparse.extras import missing_extra
 from logparse.language import current_language, msg, tr
 
 ENGINES = ("local", "ray")
@@ -100,8 +101,7 @@ def _connected() -> Any:
     try:
         import ray
     except ImportError as error:
-        problem = tr("--engine ray needs Ray, which is not installed")
-        raise UsageError(problem, remedy=tr("pip install 'logparse[ray]'")) from error
+        raise missing_extra("--engine ray", "Ray", "ray") from error
     try:
         # RAY_ADDRESS beats "auto", which is the cluster that this machine is a node of.
         ray.init(address="auto", log_to_driver=False, logging_level=logging.CRITICAL)

@@ -186,7 +186,8 @@ ChartFormats = Annotated[
     typer.Option(
         "--chart-format",
         metavar="FORMAT[,FORMAT...]",
-        help=f"Chart formats: {', '.join(CHART_FORMATS)}; default: {', '.join(DEFAULT_FORMATS)}.",
+        help=f"Chart formats: {', '.join(CHART_FORMATS)}; default: {', '.join(DEFAULT_FORMATS)}. "
+        "All but json need logparse[pictures].",
     ),
 ]
 Tables = Annotated[

@@ -13,6 +13,7 @@ from analysis.commands._progress import drawing_bar
 from analysis.files.outputs import (
     DEFAULT_TABLES,
     ChartWriter,
+    drawn_formats,
     prepare_folder,
     write_bytes,
     write_page,
@@ -60,7 +61,7 @@ class DrawingOptions:
 
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
-        if self.formats is not None:
+        if self.formats is not None and drawn_formats(self.formats):
             from analysis.files.pictures import drawing_pool
 
             drawing_pool()

@@ -22,7 +22,7 @@ from analysis.commands._output_folder import DrawingOptions, has_overlay, write_
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._shard_folder import ShardFolder
-from analysis.files.outputs import DEFAULT_FORMATS, DEFAULT_TABLES, check_chart_options
+from analysis.files.outputs import DEFAULT_TABLES, chosen_formats
 from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
 from analysis.present.views.compact import compact_runs
@@ -167,10 +167,9 @@ def recorded_rows_of_project() -> tuple[Baseline, ...]:
         return ()
 
 
-def _formats(charts: bool, chart_format: str | None, theme: str | None) -> list[str] | None:
+def _formats(charts: bool, chart_format: str | None, theme: str | None) -> Sequence[str] | None:
     """The forms of the charts; None where none are to be drawn. Raises UsageError for one that does not exist."""
-    formats = list(DEFAULT_FORMATS) if chart_format is None else chart_format.split(",")
-    check_chart_options(formats, theme)
+    formats = chosen_formats(None if chart_format is None else chart_format.split(","), theme)
     return formats if charts else None
 
 

@@ -26,6 +26,7 @@ from analysis.present.views.fields import parse_fields, select_fields
 from analysis.present.views.formats import formats_document
 from analysis.present.views.short_ending import compact_endings, endings_document
 from logparse.errors import LogparseError, SeveralRunsError, UsageError, unknown_name
+from logparse.extras import missing_extra
 from logparse.formats import known_formats, packaged
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.run_names import run_names
@@ -75,8 +76,7 @@ def _imported_server() -> type[MCPServer]:
     try:
         from mcp.server.mcpserver import MCPServer
     except ImportError as error:
-        problem = tr("logparse mcp requires mcp, which is not installed")
-        raise UsageError(problem, remedy=tr("pip install 'logparse[mcp]'")) from error
+        raise missing_extra("logparse mcp", "mcp", "mcp") from error
     return MCPServer
 
 

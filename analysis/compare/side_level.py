@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from analysis.stats.incomplete_beta import t_quantile
 from analysis.stats.prediction import expect
 from logparse.errors import UsageError
 from logparse.language import tr
@@ -48,8 +49,6 @@ def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, Side
 
     Raises UsageError if a side has no run, or neither has two.
     """
-    from scipy.special import stdtrit
-
     sides = [_expected([math.log(value) for value in values]) for values in (good, bad)]
     free = sum(runs - 1 for _, _, runs in sides)
     if min(len(good), len(bad)) < 1 or free < 1:
@@ -58,7 +57,7 @@ def levels(good: Sequence[float], bad: Sequence[float]) -> tuple[SideLevel, Side
             remedy=tr("give more runs of a side; three per side are enough"),
         )
     spread = math.sqrt(sum((runs - 1) * spread**2 for _, spread, runs in sides) / free)
-    reach = float(stdtrit(free, 1 - BEYOND)) * spread
+    reach = t_quantile(free, 1 - BEYOND) * spread
     reaches = [reach * math.sqrt(1 + 1 / runs) for _, _, runs in sides]
     way = abs(sides[0][0] - sides[1][0]) * PART_OF_THE_WAY
     first, second = (SideLevel(log, r, max(r, way), runs) for r, (log, _, runs) in zip(reaches, sides, strict=True))

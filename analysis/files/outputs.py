@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ import polars as pl
 from analysis.files.own_files import is_bookkeeping, removed_by_signal
 from analysis.spreadsheet import without_formulas
 from logparse.errors import InputError, UsageError, reason_of, unknown_name
+from logparse.extras import missing_extra
 from logparse.language import msg, tr
 from logparse.schema import SCHEMA_VERSION, without_yearless
 
@@ -142,14 +145,35 @@ def check_table_formats(formats: Sequence[str]) -> None:
             raise unknown_name(msg("table format"), name, TABLE_FORMATS, _use(list(TABLE_FORMATS)))
 
 
-def check_chart_options(formats: Sequence[str], theme: str | None) -> None:
-    """Refuse forms and themes that do not exist, before any work is done.
+def chosen_formats(asked: Sequence[str] | None, theme: str | None) -> Sequence[str]:
+    """The forms of charts that are ``asked`` for, or those that are where nothing is.
 
-    Raises UsageError.
+    Refuses forms and themes that do not exist or need a library that is missing, before any work is done. Raises
+    UsageError.
     """
+    from analysis.files.pictures import is_installed
+
+    formats = DEFAULT_FORMATS if asked is None else asked
+    _check_formats(formats)
+    needing = "--theme" if theme else "--chart-format" if asked is not None and drawn_formats(asked) else ""
+    if needing and not is_installed():
+        raise missing_extra(needing, "vl-convert", "pictures")
+    _check_theme(theme)
+    return formats
+
+
+def drawn_formats(formats: Sequence[str]) -> list[str]:
+    """Those of ``formats`` that a process draws; json is the chart as it is."""
+    return [form for form in formats if form != "json"]
+
+
+def _check_formats(formats: Sequence[str]) -> None:
     for name in formats:
         if name not in CHART_FORMATS:
             raise unknown_name(msg("chart format"), name, CHART_FORMATS, _use(CHART_FORMATS))
+
+
+def _check_theme(theme: str | None) -> None:
     if theme is not None and (themes := _themes()) and theme not in themes:
         raise unknown_name(msg("theme"), theme, themes, _use(themes))
 
@@ -170,15 +194,16 @@ def write_charts(
 class ChartWriter:
     """Draws charts side by side, while its caller does something else, and writes them in the order they came.
 
-    Forms are json (Vega-Lite), png, svg, html (a page of its own that needs no network). ``theme`` is one of
-    vl_convert's; without one charts look as on the report's page. ``advance`` is called after each written chart.
-    Raises UsageError for a form or a theme that does not exist.
+    Forms are json (Vega-Lite), png, svg, html (a page of its own that needs no network). Where no process can draw,
+    json alone is written. ``theme`` is one of vl_convert's; without one charts look as on the report's page.
+    ``advance`` is called after each written chart. Raises UsageError for a form or a theme that does not exist.
     """
 
     def __init__(
         self, formats: Sequence[str], theme: str | None = None, advance: Callable[[], object] = lambda: None
     ) -> None:
-        check_chart_options(formats, theme)
+        _check_formats(formats)
+        _check_theme(theme)
         self._formats, self._theme, self._advance = formats, theme, advance
         self._waiting: deque[tuple[Path, Future[Pictures]]] = deque()
         self._written: list[Path] = []
@@ -190,7 +215,12 @@ class ChartWriter:
 
         content = chart.to_dict(validate=False)
         content["config"] = {} if self._theme else LIGHT
-        self._waiting.append((stem, drawing_pool().begin(content, self._formats, self._theme)))
+        if "json" in self._formats:
+            self._write(stem, {"json": json.dumps(content, ensure_ascii=False).encode()})
+        if drawn := drawn_formats(self._formats):
+            self._waiting.append((stem, drawing_pool().begin(content, drawn, self._theme)))
+        else:
+            self._advance()
         while self._waiting and (len(self._waiting) > MOST_WAITING or self._waiting[0][1].done()):
             self._write_first()
 
@@ -204,17 +234,13 @@ class ChartWriter:
         stem, drawn = self._waiting.popleft()
         from analysis.files.pictures import NoPictureError
 
-        try:
-            pictures = drawn.result()
-        except NoPictureError:
-            self._advance()
-            return
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        for form, made in pictures.items():
-            path = stem.with_name(f"{stem.name}.{form}")
-            write_whole(path, lambda p, made=made: p.write_bytes(made))  # type: ignore[misc]
-            self._written.append(path)
+        with suppress(NoPictureError):
+            self._write(stem, drawn.result())
         self._advance()
+
+    def _write(self, stem: Path, made: Pictures) -> None:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        self._written += [write_bytes(made[form], stem.with_name(f"{stem.name}.{form}")) for form in made]
 
 
 def _use(names: Sequence[str]) -> str:

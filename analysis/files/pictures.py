@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from importlib.util import find_spec
 from queue import SimpleQueue
 from typing import Any, cast
 
@@ -29,7 +30,7 @@ Pictures = dict[str, bytes]
 
 
 def draw(spec: dict[str, Any], formats: Sequence[str], theme: str | None) -> Pictures:
-    """A chart of Vega-Lite in each of ``formats``: json, png, svg, html. Raises ValueError for what is no chart."""
+    """A chart of Vega-Lite in each of ``formats``: png, svg, html. Raises ValueError for what is no chart."""
     import vl_convert
 
     how = cast("Any", theme)
@@ -37,7 +38,6 @@ def draw(spec: dict[str, Any], formats: Sequence[str], theme: str | None) -> Pic
     # A picture of points is drawn once and serves both forms.
     svg = cache(lambda: str(vl_convert.vegalite_to_svg(json.dumps(_seen(spec)), theme=how)))
     make: dict[str, Callable[[], bytes]] = {
-        "json": text.encode,
         "png": lambda: bytes(vl_convert.svg_to_png(svg(), scale=2)),
         "svg": lambda: svg().encode(),
         "html": lambda: _page(text, how).encode(),
@@ -62,6 +62,11 @@ def _page(spec: str, theme: Any) -> str:
 
     page = vl_convert.vegalite_to_html(spec.replace("<", PLACEHOLDER), bundle=True, theme=theme)
     return page.replace(PLACEHOLDER, "\\u003c")
+
+
+def is_installed() -> bool:
+    """Whether the library that draws is there: the extra ``pictures`` installs it."""
+    return find_spec("vl_convert") is not None
 
 
 # A process that another one killed is no sign that none can draw.
@@ -154,6 +159,8 @@ class DrawingPool:
             process.end()
 
     def _started(self) -> DrawingProcess | None:
+        if not is_installed():
+            return None
         try:
             process = DrawingProcess()
         except OSError:
@@ -201,19 +208,12 @@ def stop() -> None:
 
 
 def take_missing() -> int:
-    """How many pictures and scripts could not be made since this was last asked."""
+    """How many pictures could not be made since this was last asked."""
     if not drawing_pool.cache_info().currsize:
         return 0
     pool = drawing_pool()
     missing, pool.missing = pool.missing, 0
     return missing
-
-
-def script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def themes() -> list[str]:
@@ -223,7 +223,7 @@ def themes() -> list[str]:
     return sorted(vl_convert.get_themes())
 
 
-CALLS: dict[str, Callable[..., Any]] = {"draw": draw, "script": script, "themes": themes}
+CALLS: dict[str, Callable[..., Any]] = {"draw": draw, "themes": themes}
 
 
 def _work() -> None:

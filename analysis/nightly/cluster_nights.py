@@ -16,6 +16,7 @@ from analysis.compare.verdict import DEFAULT_METRIC
 from analysis.metrics import Metric
 from analysis.nightly.job_verdict import JobVerdict
 from analysis.nightly.nights import nights_of
+from analysis.stats.incomplete_beta import binomial_tail
 from analysis.stats.prediction import CONFIRMED, FEWEST, KEPT, LEAST_CHANGE, OFF, THIRD, TO_DEVIATIONS
 from logparse.light_dataclass import dataclass
 
@@ -72,9 +73,7 @@ def _slow_nights(runs: pl.DataFrame) -> pl.DataFrame:
 
 def _by_chance(slow: int, ran: int) -> float:
     """The chance that as many jobs are off on one night, each for itself."""
-    from scipy.special import bdtrc
-
-    return float(bdtrc(slow - 1, ran, OFF))
+    return binomial_tail(slow, ran, OFF)
 
 
 def find_slow_night(jobs: Sequence[JobVerdict]) -> SlowNight | None:

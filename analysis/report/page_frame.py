@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import base64
-import contextlib
+import gzip
 import hashlib
 import os
-import stat
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from functools import cache
-from importlib import metadata, resources
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from analysis.charts import DARK, LIGHT
-from analysis.files.outputs import write_bytes
-from analysis.files.pictures import NoPictureError, drawing_pool
 from analysis.present.html import html
 from analysis.present.parts import Part
 from analysis.present.words import sentences_of
 from analysis.report.payload import as_json
 from analysis.report.shown_numbers import engineering, number
 from logparse import __version__
-from logparse.errors import InputError
 from logparse.language import current_language, tr
 
 if TYPE_CHECKING:
     import jinja2
     from markupsafe import Markup
-
-# In place of Vega: the pictures that are on the page stay.
-WITHOUT_VEGA = "window.vegaEmbed = () => new Promise(() => {});"
 
 
 def render(
@@ -47,7 +39,7 @@ def render(
 
     ``data`` is what its script works with, where it has one; without ``charts`` there is no Vega on it.
     """
-    scripts = [*([bundle() or WITHOUT_VEGA] if charts else []), *([_resource(script)] if script else [])]
+    scripts = [*([vega()] if charts else []), *([_resource(script)] if script else [])]
     return (
         _environment()
         .get_template(template)
@@ -117,46 +109,6 @@ def _hash(script: str) -> str:
 
 
 @cache
-def bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; empty where the process that makes it cannot run.
-
-    To put it together takes seconds, so that it is kept where the user's caches are, for each version.
-    """
-    # Without a home there is no such place, and a full disk holds no file: the page is made all the same.
-    with contextlib.suppress(OSError, RuntimeError):
-        if (kept := _read_kept(_kept())) is not None:
-            return kept
-    try:
-        script = put_together()
-    except NoPictureError:
-        return ""
-    with contextlib.suppress(OSError, RuntimeError, InputError):
-        place = _kept()
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_bytes(f"{_checksum(script)}\n{script}".encode(), place)
-        place.chmod(0o600)
-    return script
-
-
-def put_together() -> str:
-    """The script, made by a process that draws. Raises NoPictureError where none can run."""
-    return str(drawing_pool().call("script"))
-
-
-def _read_kept(path: Path) -> str | None:
-    """The script at ``path``; None where it is damaged, or anybody else may have written it."""
-    with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return None
-        checksum, _, script = file.read().decode(errors="replace").partition("\n")
-    return script if checksum == _checksum(script) else None
-
-
-def _checksum(script: str) -> str:
-    return hashlib.sha256(script.encode(errors="replace")).hexdigest()
-
-
-def _kept() -> Path:
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return caches / "logparse" / f"charts-{metadata.version('vl-convert-python')}.js"
+def vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; vega.LICENSE.txt is theirs."""
+    return gzip.decompress((resources.files("analysis.report") / "vega.js.gz").read_bytes()).decode()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from analysis.stats.incomplete_beta import t_quantile
 from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ class Drift:
 def fit_drift(places: Floats, values: Floats) -> Drift | None:
     """The drift of ``values`` along ``places``; None for fewer than FEWEST of them."""
     import numpy as np
-    from scipy.special import stdtrit
 
     if len(values) < FEWEST:
         return None
@@ -50,5 +50,5 @@ def fit_drift(places: Floats, values: Floats) -> Drift | None:
     squares = float((at**2).sum())
     slope = float((at * value).sum()) / squares
     error = math.sqrt(float(((value - slope * at) ** 2).sum()) / (blocks - 2) / squares)
-    reach = float(stdtrit(blocks - 2, (1 + CONFIDENCE) / 2)) * error
+    reach = t_quantile(blocks - 2, (1 + CONFIDENCE) / 2) * error
     return Drift(slope, slope - reach, slope + reach)

@@ -29,6 +29,8 @@ from itertools import pairwise
 from statistics import median, median_low
 from typing import Literal
 
+from analysis.stats.incomplete_beta import t_quantile, t_tail
+
 # learning: too few runs before it. accepted: confirmed, and a user accepted it. cleared: a confirmed change ended.
 # drifted: as expected, but the newest runs are worse than the oldest of the level.
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
@@ -91,9 +93,7 @@ class Expectation:
 
     def p(self, distance: float, nights: int = 1) -> float:
         """The chance of their mean to be so far above the level."""
-        from scipy.special import stdtr
-
-        return float(stdtr(self.runs - 1, -distance / self._error(nights)))
+        return t_tail(self.runs - 1, distance / self._error(nights))
 
     def detectable(self, chance: float) -> float:
         """The distance that runs in a row show by the third night in 80 of 100 cases."""
@@ -122,9 +122,7 @@ class Expectation:
 @cache
 def _quantile(freedom: int, p: float) -> float:
     """That of Student's t: nights ask for the same ones again and again."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, p))
+    return t_quantile(freedom, p)
 
 
 def expect(logs: Sequence[float], own: int | None = None) -> Expectation:

@@ -19,6 +19,7 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
+from analysis.stats.incomplete_beta import t_tail
 from logparse.light_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def find_changes_or_drift(values: Sequence[float]) -> tuple[list[tuple[int, floa
         if weakest is None:
             if _is_drift(fit):
                 return [], _along_line(series)
-            return list(zip(fit.places, map(float, fit.tests), strict=True)), None
+            return list(zip(fit.places, fit.tests, strict=True)), None
         places = [place for at, place in enumerate(fit.places) if at != weakest]
         # Only its neighbours can have moved because of it.
         moving = range(max(weakest - 1, 0), min(weakest + 1, len(places)))
@@ -207,12 +208,9 @@ class _Fit:
         return sizes
 
     @cached_property
-    def tests(self) -> Floats:
+    def tests(self) -> list[float]:
         """p of each change."""
-        from scipy.special import stdtr
-
-        p: Floats = 2 * stdtr(self.freedom, -self.sizes)
-        return p
+        return [2 * t_tail(self.freedom, size) for size in self.sizes.tolist()]
 
     def fitted_correlation(self) -> float:
         """The correlation of neighbours in the residuals, corrected for the fit of the levels."""
@@ -261,7 +259,7 @@ def _weakest(fit: _Fit) -> int | None:
 
     short = np.flatnonzero(np.diff(fit.places) < FEWEST_BETWEEN)
     doubtful = sorted({at for first in short for at in (int(first), int(first) + 1)}) or range(len(fit.places))
-    weakest = max(doubtful, key=lambda at: float(fit.tests[at]))
+    weakest = max(doubtful, key=fit.tests.__getitem__)
     is_significant = fit.tests[weakest] < MOST_P and fit.sizes[weakest] ** 2 > GAIN
     return None if is_significant and not len(short) else weakest
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, cast
 import regex
 
 from logparse.errors import InputError, UsageError
+from logparse.extras import missing_extra
 from logparse.language import tr
 from logparse.light_dataclass import dataclass, field
 
@@ -154,8 +155,7 @@ def _open(place: str, open_with: Callable[[Any, dict[str, timedelta]], Any]) -> 
     try:
         import obstore.store
     except ImportError as error:
-        problem = tr("{place} is on an object store; this requires the obstore package", place=shown(place))
-        raise UsageError(problem, remedy=tr("pip install 'logparse[cloud]'")) from error
+        raise missing_extra(shown(place), "obstore", "cloud") from error
     try:
         return open_with(obstore.store, {"retry_timeout": RETRY_TIMEOUT})
     except Exception as error:

@@ -6,12 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from helpers import megatron_log, run_logparse
 
 import analysis.files.pictures
 from analysis.charts.plot import UNSEEN
-from analysis.files.pictures import DrawingPool, DrawingProcess, NoPictureError, draw
+from analysis.files.pictures import DrawingPool, DrawingProcess, NoPictureError, draw, drawing_pool
 
-FORMS = ("json", "png", "svg")
+FORMS = ("png", "svg")
 POINTS = {"mark": "point", "encoding": {"x": {"field": "a", "type": "quantitative"}}}
 
 
@@ -32,7 +33,6 @@ def test_a_layer_for_the_pointer_is_no_part_of_a_picture():
     both = draw({"data": {"values": [{"a": 1}]}, "layer": [shown, unseen]}, ("html", *FORMS), None)
     one = draw({"data": {"values": [{"a": 1}]}, "layer": [shown]}, FORMS, None)
     assert (both["svg"], both["png"]) == (one["svg"], one["png"])
-    assert b"rule" in both["json"]
     assert b"rule" in both["html"]
 
 
@@ -99,3 +99,30 @@ def test_the_processes_end_with_the_one_that_started_them():
     assert done.stderr == b""
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
+
+
+def test_without_the_library_charts_are_written_as_json(tmp_path, monkeypatch):
+    """And a picture that is asked for is refused before any work."""
+    (tmp_path / "run.log").write_text(megatron_log(20))
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    drawing_pool.cache_clear()
+    done = run_logparse("analyze", "run.log", "--hw", "910b3", "-o", "out", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "logparse: a chart as PNG or SVG needs vl-convert, which is not installed\n"
+        "  try:   pip install 'logparse[pictures]'\n",
+    )
+    assert {path.suffix for path in (tmp_path / "out/charts").iterdir()} == {".json"}
+    assert "vegaEmbed" in (tmp_path / "out/report.html").read_text()
+    drawing_pool.cache_clear()
+
+
+@pytest.mark.parametrize("option", ["--chart-format=svg", "--theme=dark"])
+def test_a_picture_that_is_asked_for_needs_the_library(tmp_path, monkeypatch, option):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    done = run_logparse("analyze", "no.log", "-o", "out", option, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"logparse: {option.partition('=')[0]} needs vl-convert, which is not installed\n"
+        "  try:   pip install 'logparse[pictures]'\n",
+    )
