@@ -6,8 +6,7 @@ import os
 from importlib import import_module
 from typing import Any
 
-from logparse.errors import UsageError
-from logparse.language import tr
+from logparse.extras import missing_extra
 
 # An export sends nothing but to the server that the user names.
 NO_TELEMETRY = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
@@ -19,7 +18,4 @@ def library(module: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        problem = tr(
-            "--to {target} needs {library}, which is not installed", target=extra, library=module.split(".")[0]
-        )
-        raise UsageError(problem, remedy=tr("pip install 'logparse[{extra}]'", extra=extra)) from error
+        raise missing_extra(f"--to {extra}", module.split(".")[0], extra) from error

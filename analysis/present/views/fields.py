@@ -25,7 +25,7 @@ def parse_fields(text: str) -> tuple[str, ...]:
     """
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise UsageError(tr("--fields names no field"), remedy=tr("give names, such as --fields mfu,goodput"))
+        raise UsageError(tr("--fields names no field"), remedy=tr("give names, such as --fields mfu,hfu"))
     return tuple(dict.fromkeys(_path(name) for name in names))
 
 
