@@ -3,9 +3,11 @@
 Also what is found where nothing is wrong: in quiet simulated hours, and in logs of real runs, which are shown at their
 own pace by their stamps. Chance is the same each time.
 
-    nice -n 5 python benchmarks/watched_faults.py --faults 200            a table of faults; ten minutes of one core
+    nice -n 5 python benchmarks/watched_faults.py --faults 198            a table of faults; ten minutes of one core
     nice -n 5 python benchmarks/watched_faults.py --quiet-hours 300       alarms of runs without a fault
     nice -n 5 python benchmarks/watched_faults.py path/to/train.log ...   alarms of real logs, at 60 moments each
+
+Each result is printed as it comes. Where a run was ended, --first N goes on from the fault, the run or the log N.
 """
 
 import argparse
@@ -280,15 +282,14 @@ def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tup
         yield from ((at, one) for one in news)
 
 
-def break_runs(number: int, only: str | None) -> int:
-    """Print a table of ``number`` faults; 1 where one was not found in time."""
+def break_runs(first: int, number: int, only: str | None) -> int:
+    """Print the faults from ``first`` to ``number``, and a table of them; 1 where one was not found in time."""
     names = [only] if only else list(FAULTS)
     results: dict[str, list[Found]] = defaultdict(list)
-    for n in range(number):
+    for n in range(first, number):
         name = names[n % len(names)]
         results[name].append(play(name, n))
-        if not results[name][-1].in_time or results[name][-1].others:
-            print(f"{name} {n}: {results[name][-1]}", flush=True)
+        print(f"{name} {n}: {results[name][-1]}", flush=True)
     print(f"{'fault':14} {'runs':>5} {'found':>6} {'in time':>8} {'median late':>12} {'most steps':>11}  other alarms")
     for name, found in results.items():
         late = [one.late for one in found if one.late is not None]
@@ -299,11 +300,11 @@ def break_runs(number: int, only: str | None) -> int:
     return int(any(not one.in_time for found in results.values() for one in found))
 
 
-def quiet_hours(hours: float, length: float, looks: int) -> int:
-    """Watch runs of ``length`` hours without a fault; 1 where an alarm began."""
+def quiet_hours(first: int, hours: float, length: float, looks: int) -> int:
+    """Watch runs of ``length`` hours without a fault, from the run ``first`` on; 1 where an alarm began."""
     alarms: Counter[str] = Counter()
     runs = max(1, round(hours / length))
-    for seed in range(runs):
+    for seed in range(first, runs):
         draw = random.Random(f"quiet {seed}")
         job = Job(draw, draw.choice((3.0, 6.0)), draw.uniform(0.003, 0.03), 10, draw.choice((0, 500, 800)), 60.0)
         job.begin()
@@ -315,7 +316,9 @@ def quiet_hours(hours: float, length: float, looks: int) -> int:
                 new = [line for line in job.log[done:] if line[0] <= at]
                 text, done = text + "".join(line[2] for line in new), done + len(new)
                 alarms.update(one.alarm.code for one in watching.look(at, run_log=text) if one.kind == "begins")
-    print(f"{runs * length:,.0f} quiet hours, {looks} moments each {length:g} h: alarms {dict(alarms) or 'none'}")
+        print(f"quiet run {seed}, to hour {(seed + 1) * length:,.0f}: alarms {dict(alarms) or 'none'}", flush=True)
+    hours = (runs - first) * length
+    print(f"{hours:,.0f} quiet hours, {looks} moments each {length:g} h: alarms {dict(alarms) or 'none'}")
     return int(bool(alarms))
 
 
@@ -346,11 +349,11 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
     return seconds[-1] / 3600, news
 
 
-def replay_all(paths: list[Path], looks: int) -> int:
-    """Print the alarms of real logs."""
+def replay_all(first: int, paths: list[Path], looks: int) -> int:
+    """Print the alarms of real logs, from the log ``first`` on."""
     hours, shown_logs, alarms = 0.0, 0, 0
-    for path in paths:
-        print(f"{shown_logs} logs, {hours:,.0f} run-hours, {alarms} alarms", end="\r", file=sys.stderr, flush=True)
+    for n, path in enumerate(paths[first:], first):
+        print(f"{path}: log {n}, so far {shown_logs} with a clock, {hours:,.1f} run-hours, {alarms} alarms", flush=True)
         result = replay(path, looks)
         if result is None:
             continue
@@ -359,7 +362,7 @@ def replay_all(paths: list[Path], looks: int) -> int:
             if one.kind == "begins":
                 alarms += 1
                 print(f"{path}:{line}: {one.alarm.code} {dict(one.alarm.fields)}", flush=True)
-    print(f"{shown_logs} logs of {len(paths)} with a clock, {hours:,.0f} run-hours: {alarms} alarms")
+    print(f"{shown_logs} logs of {len(paths[first:])} with a clock, {hours:,.0f} run-hours: {alarms} alarms")
     return int(bool(alarms))
 
 
@@ -369,13 +372,14 @@ def main() -> int:
     parser.add_argument("logs", nargs="*", type=Path)
     parser.add_argument("--faults", type=int, default=0)
     parser.add_argument("--only", choices=FAULTS)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="go on from here")
     parser.add_argument("--quiet-hours", type=float, default=0.0)
     parser.add_argument("--length", type=float, default=12.0, help="hours of a quiet run")
     parser.add_argument("--looks", type=int, default=60, help="moments of a log")
     given = parser.parse_args()
-    codes = [replay_all(given.logs, given.looks)] if given.logs else []
-    codes += [break_runs(given.faults, given.only)] if given.faults else []
-    codes += [quiet_hours(given.quiet_hours, given.length, given.looks)] if given.quiet_hours else []
+    codes = [replay_all(given.first, given.logs, given.looks)] if given.logs else []
+    codes += [break_runs(given.first, given.faults, given.only)] if given.faults else []
+    codes += [quiet_hours(given.first, given.quiet_hours, given.length, given.looks)] if given.quiet_hours else []
     return max(codes, default=0)
 
 
