@@ -16,7 +16,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -224,7 +224,7 @@ FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one fault: seconds after it began, None where nothing; and alarms of another kind."""
+    """What was found of one fault: seconds after it began, None where nothing; and earlier alarms of another kind."""
 
     late: float | None
     in_time: bool
@@ -253,14 +253,18 @@ def play(name: str, seed: int) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         # Published rates say nothing of a simulated step.
         how = RunOptions(jobs=1, hw="Ascend910B3", published=())
-        news = [(at, one) for at, one in shown(Watching(Path(folder), how=how), job, seen, begin)]
-    first = next((at for at, one in news if one.alarm.code in codes and one.kind == "begins"), None)
-    others = tuple(one.alarm.code for _, one in news if one.kind == "begins" and one.alarm.code not in codes)
+        news: list[tuple[float, News]] = []
+        for at, several in shown(Watching(Path(folder), how=how), job, seen, begin):
+            news += [(at, one) for one in several if one.kind == "begins"]
+            if any(one.alarm.code in codes for one in several):
+                break
+    first = next((at for at, one in news if one.alarm.code in codes), None)
+    others = tuple(one.alarm.code for _, one in news if one.alarm.code not in codes)
     late = None if first is None else first - begin
     return Found(late, first is not None and first <= limit, others, (late or 0) / (job.seconds * job.factor))
 
 
-def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tuple[float, News]]:
+def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tuple[float, Sequence[News]]]:
     """What is new at each moment: before the fault at the last lines, then at the refresh after each line."""
     lines = sorted(job.log, key=lambda line: line[0])
     times = sorted({at for at, _, _ in lines if at > begin - 4 * job.seconds})
@@ -277,9 +281,8 @@ def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tup
             if time <= at:
                 texts[source] += text
                 n += 1
-        news = watching.look(at, **(texts if n != shown_lines else {}))
+        yield at, watching.look(at, **(texts if n != shown_lines else {}))
         shown_lines = n
-        yield from ((at, one) for one in news)
 
 
 def break_runs(first: int, number: int, only: str | None) -> int:
