@@ -51,10 +51,12 @@ class Moment:
         going_on = [run for run in self.runs if not any(_follows(other, run) for other in self.runs)]
         if len(going_on) < 2:
             yield self
-            return
-        for n, run in enumerate(going_on):
-            others = tuple(other for other in self.runs if other is not run)
-            yield replace(self, runs=(*others, run), notes=() if n else self.notes, name=run.name)
+        else:
+            yield from (self._of(run, self.notes if n == 0 else ()) for n, run in enumerate(going_on))
+
+    def _of(self, run: Run, notes: tuple[Note, ...]) -> Moment:
+        others = (other for other in self.runs if other is not run)
+        return replace(self, runs=(*others, run), notes=notes, name=run.name)
 
 
 def _follows(later: Run, earlier: Run) -> bool:

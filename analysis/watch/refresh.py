@@ -84,7 +84,7 @@ class Follower:
         if is_new:
             self._answer = self._built(join_parts(look.sources, formats_named(self._how.log_format)))
         elif not look.sources and look.refusal is not None:
-            self._answer = BuiltRuns(refusal=look.refusal)
+            self._answer = BuiltRuns(refusal=shown_error(look.refusal, self._arguments, self._how))
         self._versions = versions
         seconds = time.process_time() - begin
         if is_new:

@@ -125,7 +125,8 @@ def _status(watched: Watched, present: Collection[str]) -> RunStatus:
     ending = watched.run.ending
     if ending is not None and ending.failed:
         return "failed"
-    if ending is not None and ending.state == "completed":
+    # Of runs that write to one file the ending of none is known.
+    if watched.finished if ending is None else ending.state == "completed":
         return "completed"
     if "hang" in present or "startup" in present:
         return "stopped"

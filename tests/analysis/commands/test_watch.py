@@ -117,6 +117,9 @@ def test_runs_that_write_to_one_file_are_watched_each_by_itself(tmp_path):
     assert "run#2: ALARM hang: no step line for 8 min 20 s" in text
     assert "run#1: running, step 160" in text
     assert "running, step" in watch(tmp_path, "run.log", "--once")
+    planned = [HEAD, *(line.replace("/     500", f"/     {260 if line in second else 160}") for line in lines), ""]
+    (tmp_path / "run.log").write_text("\n".join(planned))
+    assert "completed, step 260 of 260" in watch(tmp_path, "run.log", "--split", "--until", "done")
 
 
 def test_targets_are_an_alarm_and_the_exit_code_of_the_end(tmp_path):
