@@ -341,14 +341,11 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
     news: list[tuple[int, News]] = []
     with tempfile.TemporaryDirectory() as folder:
         watching = Watching(Path(folder))
-        for at in chosen:
-            if at:
-                # Just before the line, with all that was printed until then; the clock is that of the line.
-                before = "".join(lines[: numbers[at] - 1])
-                shown_at = max(0.0, seconds[at - 1])
-                watching.look(shown_at, run_log="".join(lines[: numbers[at - 1]]))
-                news += [(numbers[at], one) for one in watching.look(seconds[at], run_log=before)]
-            news += [(numbers[at], one) for one in watching.look(seconds[at], run_log="".join(lines[: numbers[at]]))]
+        for at in chosen[1:]:
+            # At a line, and just before the next one with all that was printed until then; the clock is that of lines.
+            for time, end in ((max(0.0, seconds[at - 1]), numbers[at - 1]), (seconds[at], numbers[at] - 1)):
+                news += [(numbers[at], one) for one in watching.look(time, run_log="".join(lines[:end]))]
+        news += [(numbers[-1], one) for one in watching.look(seconds[-1], run_log="".join(lines))]
     return seconds[-1] / 3600, news
 
 
