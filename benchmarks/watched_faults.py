@@ -11,6 +11,7 @@ Each result is printed as it comes. Where a run was ended, --first N goes on fro
 """
 
 import argparse
+import gzip
 import random
 import statistics
 import sys
@@ -334,7 +335,9 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
     steps = runs[-1].steps.drop_nulls("timestamp").filter(~runs[-1].steps.drop_nulls("timestamp")["copied"])
     if len(runs) > 1 or len(steps) < 10 or (stamps := steps["timestamp"]).min() == stamps.max():
         return None
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    data = path.read_bytes()
+    plain = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    lines = plain.decode("utf-8", "replace").splitlines(keepends=True)
     numbers = steps["line_number"].to_list()
     seconds = [(stamp - stamps[0]).total_seconds() for stamp in stamps]
     chosen = sorted({round(n * (len(numbers) - 1) / (looks - 1)) for n in range(looks)})
