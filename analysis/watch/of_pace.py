@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # Lines of a window of the pace, and how many times the least share it must be slower.
 WINDOWS = ((5, 4.0), (10, 2.0), (30, 1.0))
+# Lines that took less together show no pace: a machine is busy with something else now and then.
+LEAST_MS = 5000.0
 # Windows before the present one without which no pace is settled; the noise is no less than a share of the pace.
 FEWEST_WINDOWS, LEAST_NOISE = 3, 0.005
 # Lines of the history of a pace that are read.
@@ -132,7 +135,9 @@ def is_slow(watched: Watched) -> dict[str, Any] | None:
         return None
     rows = watched.paced.tail(MOST_LINES)
     times = rows["step_time_ms"].to_numpy()
-    for lines, times_share in WINDOWS:
+    typical: Any = rows["step_time_ms"].median()
+    for fewest, times_share in WINDOWS:
+        lines = max(fewest, ceil(LEAST_MS / typical)) if typical else fewest
         if (found := _slower(times, lines, times_share * watched.limits.slow_share, watched.limits.sigmas)) is not None:
             now, before = found
             origin = watched.at(rows.row(-lines, named=True))

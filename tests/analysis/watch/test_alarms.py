@@ -133,6 +133,16 @@ def test_a_slower_pace_is_found_within_its_steps(tmp_path, share, within):
     assert news.alarm.fields["share"] == pytest.approx(share, abs=0.02)
 
 
+def test_a_slow_second_is_no_pace(tmp_path):
+    def ms(step: int) -> float:
+        return (100 + step % 3) * (1.6 if step > 200 else 1)
+
+    watch = watching(tmp_path, HEAD + lines(1, 210, ms), 210)
+    assert "slow" not in watch.codes
+    watch.look(at(260), run_log=HEAD + lines(1, 260, ms))
+    assert "slow" in watch.codes
+
+
 VALUES = {
     "nan": (lambda step: {"lm loss": "NAN", "grad norm": "nan"} if step > 150 else {}, 151),
     "spike": (lambda step: {"lm loss": "2.5E+01"} if step > 150 else {}, 152),
