@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # Lines of a window of the pace, and how many times the least share it must be slower.
 WINDOWS = ((5, 4.0), (10, 2.0), (30, 1.0))
 # Lines that took less together show no pace: a machine is busy with something else now and then.
-LEAST_MS = 5000.0
+LEAST_MS = 10_000.0
 # Windows before the present one without which no pace is settled; the noise is no less than a share of the pace.
 FEWEST_WINDOWS, LEAST_NOISE = 3, 0.005
 # Lines of the history of a pace that are read.

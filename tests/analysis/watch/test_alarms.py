@@ -135,7 +135,7 @@ def test_a_slower_pace_is_found_within_its_steps(tmp_path, share, within):
 
 def test_a_slow_second_is_no_pace(tmp_path):
     def ms(step: int) -> float:
-        return (100 + step % 3) * (1.6 if step > 200 else 1)
+        return (200 + step % 3) * (1.6 if step > 200 else 1)
 
     watch = watching(tmp_path, HEAD + lines(1, 210, ms), 210)
     assert "slow" not in watch.codes
