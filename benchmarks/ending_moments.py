@@ -5,6 +5,7 @@ After each try the same command, with --force where it takes that, must succeed,
 """
 
 import argparse
+import json
 import os
 import re
 import resource
@@ -25,6 +26,8 @@ from logparse.__main__ import main
 
 # What changes a folder; "open" counts where it is for writing.
 CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"}
+# The id of a recorded run; to `history label` a condition is a label.
+RUN = "RUN"
 COMMANDS = {
     "analyze": "analyze a.log -o out --no-charts --force",
     "analyze, a page": "analyze a.log -o out --chart-format json --force",
@@ -37,7 +40,7 @@ COMMANDS = {
     "remove": "history remove release=1 --history h",
     "exclude": "history exclude release=1 --reason slow --history h",
     "annotate": "history annotate release=1 slow --history h",
-    "label": "history label release=1 node=7 --history h",
+    "label": f"history label {RUN} node=7 --history h",
     "export": "history export all.parquet --history h --force",
     "compare": "compare a.log b.log -o out --force",
     "trend": "trend --history h -o out --force",
@@ -126,6 +129,13 @@ def prepared(folder: Path) -> Path:
     return folder
 
 
+def recorded_run(folder: Path) -> str:
+    """The id of a run of the history in ``folder``."""
+    code, said = in_child("history list --history h --json", folder)
+    assert code == 0, said
+    return str(json.loads(said)["runs"][0]["run_id"])
+
+
 def tries(total: int, moments: int) -> list[tuple[str, Callable[[], object]]]:
     """The disturbances of a command of ``total`` operations."""
     chosen = sorted({1 + n * (total - 1) // max(moments - 1, 1) for n in range(moments)})
@@ -167,15 +177,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Try all commands; the exit code is 1 if there was a fault."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moments", type=int, default=40)
-    parser.add_argument("--only", choices=COMMANDS)
+    parser.add_argument("--only", choices=COMMANDS, action="append", help="this command alone; repeatable")
     given = parser.parse_args(arguments)
     os.environ.update(COLUMNS="200", LANG="C.UTF-8", LOGPARSE_DEBUG="1")
     for name in cli.COMMANDS:
         cli._imported(name)
     with tempfile.TemporaryDirectory() as place:
         ready = prepared(Path(place))
-        chosen = {given.only: COMMANDS[given.only]} if given.only else COMMANDS
-        results = [try_command(name, command, given.moments, ready) for name, command in chosen.items()]
+        run_id, chosen = recorded_run(ready), given.only or list(COMMANDS)
+        results = [try_command(name, COMMANDS[name].replace(RUN, run_id), given.moments, ready) for name in chosen]
     for _, faults in results:
         print(*faults[:5], sep="\n")
     return int(any(faults for _, faults in results))

@@ -3,18 +3,21 @@
 Also what is found where nothing is wrong: in quiet simulated hours, and in logs of real runs, which are shown at their
 own pace by their stamps. Chance is the same each time.
 
-    nice -n 5 python benchmarks/watched_faults.py --faults 200            a table of faults; ten minutes of one core
+    nice -n 5 python benchmarks/watched_faults.py --faults 198            a table of faults; ten minutes of one core
     nice -n 5 python benchmarks/watched_faults.py --quiet-hours 300       alarms of runs without a fault
     nice -n 5 python benchmarks/watched_faults.py path/to/train.log ...   alarms of real logs, at 60 moments each
+
+Each result is printed as it comes. Where a run was ended, --first N goes on from the fault, the run or the log N.
 """
 
 import argparse
+import gzip
 import random
 import statistics
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -222,7 +225,7 @@ FAULTS: dict[str, tuple[Fault, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What was found of one fault: seconds after it began, None where nothing; and alarms of another kind."""
+    """What was found of one fault: seconds after it began, None where nothing; and earlier alarms of another kind."""
 
     late: float | None
     in_time: bool
@@ -251,14 +254,18 @@ def play(name: str, seed: int) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         # Published rates say nothing of a simulated step.
         how = RunOptions(jobs=1, hw="Ascend910B3", published=())
-        news = [(at, one) for at, one in shown(Watching(Path(folder), how=how), job, seen, begin)]
-    first = next((at for at, one in news if one.alarm.code in codes and one.kind == "begins"), None)
-    others = tuple(one.alarm.code for _, one in news if one.kind == "begins" and one.alarm.code not in codes)
+        news: list[tuple[float, News]] = []
+        for at, several in shown(Watching(Path(folder), how=how), job, seen, begin):
+            news += [(at, one) for one in several if one.kind == "begins"]
+            if any(one.alarm.code in codes for one in several):
+                break
+    first = next((at for at, one in news if one.alarm.code in codes), None)
+    others = tuple(one.alarm.code for _, one in news if one.alarm.code not in codes)
     late = None if first is None else first - begin
     return Found(late, first is not None and first <= limit, others, (late or 0) / (job.seconds * job.factor))
 
 
-def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tuple[float, News]]:
+def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tuple[float, Sequence[News]]]:
     """What is new at each moment: before the fault at the last lines, then at the refresh after each line."""
     lines = sorted(job.log, key=lambda line: line[0])
     times = sorted({at for at, _, _ in lines if at > begin - 4 * job.seconds})
@@ -275,20 +282,18 @@ def shown(watching: Watching, job: Job, seen: int, begin: float) -> Iterator[tup
             if time <= at:
                 texts[source] += text
                 n += 1
-        news = watching.look(at, **(texts if n != shown_lines else {}))
+        yield at, watching.look(at, **(texts if n != shown_lines else {}))
         shown_lines = n
-        yield from ((at, one) for one in news)
 
 
-def break_runs(number: int, only: str | None) -> int:
-    """Print a table of ``number`` faults; 1 where one was not found in time."""
+def break_runs(first: int, number: int, only: str | None) -> int:
+    """Print the faults from ``first`` to ``number``, and a table of them; 1 where one was not found in time."""
     names = [only] if only else list(FAULTS)
     results: dict[str, list[Found]] = defaultdict(list)
-    for n in range(number):
+    for n in range(first, number):
         name = names[n % len(names)]
         results[name].append(play(name, n))
-        if not results[name][-1].in_time or results[name][-1].others:
-            print(f"{name} {n}: {results[name][-1]}", flush=True)
+        print(f"{name} {n}: {results[name][-1]}", flush=True)
     print(f"{'fault':14} {'runs':>5} {'found':>6} {'in time':>8} {'median late':>12} {'most steps':>11}  other alarms")
     for name, found in results.items():
         late = [one.late for one in found if one.late is not None]
@@ -299,11 +304,11 @@ def break_runs(number: int, only: str | None) -> int:
     return int(any(not one.in_time for found in results.values() for one in found))
 
 
-def quiet_hours(hours: float, length: float, looks: int) -> int:
-    """Watch runs of ``length`` hours without a fault; 1 where an alarm began."""
+def quiet_hours(first: int, hours: float, length: float, looks: int) -> int:
+    """Watch runs of ``length`` hours without a fault, from the run ``first`` on; 1 where an alarm began."""
     alarms: Counter[str] = Counter()
     runs = max(1, round(hours / length))
-    for seed in range(runs):
+    for seed in range(first, runs):
         draw = random.Random(f"quiet {seed}")
         job = Job(draw, draw.choice((3.0, 6.0)), draw.uniform(0.003, 0.03), 10, draw.choice((0, 500, 800)), 60.0)
         job.begin()
@@ -315,7 +320,9 @@ def quiet_hours(hours: float, length: float, looks: int) -> int:
                 new = [line for line in job.log[done:] if line[0] <= at]
                 text, done = text + "".join(line[2] for line in new), done + len(new)
                 alarms.update(one.alarm.code for one in watching.look(at, run_log=text) if one.kind == "begins")
-    print(f"{runs * length:,.0f} quiet hours, {looks} moments each {length:g} h: alarms {dict(alarms) or 'none'}")
+        print(f"quiet run {seed}, to hour {(seed + 1) * length:,.0f}: alarms {dict(alarms) or 'none'}", flush=True)
+    hours = (runs - first) * length
+    print(f"{hours:,.0f} quiet hours, {looks} moments each {length:g} h: alarms {dict(alarms) or 'none'}")
     return int(bool(alarms))
 
 
@@ -328,29 +335,28 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
     steps = runs[-1].steps.drop_nulls("timestamp").filter(~runs[-1].steps.drop_nulls("timestamp")["copied"])
     if len(runs) > 1 or len(steps) < 10 or (stamps := steps["timestamp"]).min() == stamps.max():
         return None
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    data = path.read_bytes()
+    plain = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    lines = plain.decode("utf-8", "replace").splitlines(keepends=True)
     numbers = steps["line_number"].to_list()
     seconds = [(stamp - stamps[0]).total_seconds() for stamp in stamps]
     chosen = sorted({round(n * (len(numbers) - 1) / (looks - 1)) for n in range(looks)})
     news: list[tuple[int, News]] = []
     with tempfile.TemporaryDirectory() as folder:
         watching = Watching(Path(folder))
-        for at in chosen:
-            if at:
-                # Just before the line, with all that was printed until then; the clock is that of the line.
-                before = "".join(lines[: numbers[at] - 1])
-                shown_at = max(0.0, seconds[at - 1])
-                watching.look(shown_at, run_log="".join(lines[: numbers[at - 1]]))
-                news += [(numbers[at], one) for one in watching.look(seconds[at], run_log=before)]
-            news += [(numbers[at], one) for one in watching.look(seconds[at], run_log="".join(lines[: numbers[at]]))]
+        for at in chosen[1:]:
+            # At a line, and just before the next one with all that was printed until then; the clock is that of lines.
+            for time, end in ((max(0.0, seconds[at - 1]), numbers[at - 1]), (seconds[at], numbers[at] - 1)):
+                news += [(numbers[at], one) for one in watching.look(time, run_log="".join(lines[:end]))]
+        news += [(numbers[-1], one) for one in watching.look(seconds[-1], run_log="".join(lines))]
     return seconds[-1] / 3600, news
 
 
-def replay_all(paths: list[Path], looks: int) -> int:
-    """Print the alarms of real logs."""
+def replay_all(first: int, paths: list[Path], looks: int) -> int:
+    """Print the alarms of real logs, from the log ``first`` on."""
     hours, shown_logs, alarms = 0.0, 0, 0
-    for path in paths:
-        print(f"{shown_logs} logs, {hours:,.0f} run-hours, {alarms} alarms", end="\r", file=sys.stderr, flush=True)
+    for n, path in enumerate(paths[first:], first):
+        print(f"{path}: log {n}, so far {shown_logs} with a clock, {hours:,.1f} run-hours, {alarms} alarms", flush=True)
         result = replay(path, looks)
         if result is None:
             continue
@@ -359,7 +365,7 @@ def replay_all(paths: list[Path], looks: int) -> int:
             if one.kind == "begins":
                 alarms += 1
                 print(f"{path}:{line}: {one.alarm.code} {dict(one.alarm.fields)}", flush=True)
-    print(f"{shown_logs} logs of {len(paths)} with a clock, {hours:,.0f} run-hours: {alarms} alarms")
+    print(f"{shown_logs} logs of {len(paths[first:])} with a clock, {hours:,.0f} run-hours: {alarms} alarms")
     return int(bool(alarms))
 
 
@@ -369,13 +375,14 @@ def main() -> int:
     parser.add_argument("logs", nargs="*", type=Path)
     parser.add_argument("--faults", type=int, default=0)
     parser.add_argument("--only", choices=FAULTS)
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="go on from here")
     parser.add_argument("--quiet-hours", type=float, default=0.0)
     parser.add_argument("--length", type=float, default=12.0, help="hours of a quiet run")
     parser.add_argument("--looks", type=int, default=60, help="moments of a log")
     given = parser.parse_args()
-    codes = [replay_all(given.logs, given.looks)] if given.logs else []
-    codes += [break_runs(given.faults, given.only)] if given.faults else []
-    codes += [quiet_hours(given.quiet_hours, given.length, given.looks)] if given.quiet_hours else []
+    codes = [replay_all(given.first, given.logs, given.looks)] if given.logs else []
+    codes += [break_runs(given.first, given.faults, given.only)] if given.faults else []
+    codes += [quiet_hours(given.first, given.quiet_hours, given.length, given.looks)] if given.quiet_hours else []
     return max(codes, default=0)
 
 

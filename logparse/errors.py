@@ -3,7 +3,8 @@
 LogparseError
 ├── UsageError          exit 2: flags that contradict each other, a name nobody knows
 ├── InputError          exit 2: a file that is missing, unreadable or not a log
-│   └── SeveralRunsError  exit 2: files that are not one run
+│   ├── SeveralRunsError  exit 2: files that are not one run
+│   └── StrictError       exit 2: damage or an impossible figure, with --strict
 ├── NoStepLineError     exit 3: text without one line of a known format
 └── InsufficientDataError  exit 4: too little data for a verdict
 """
@@ -65,6 +66,10 @@ class InputError(LogparseError):
 
 class SeveralRunsError(InputError):
     """Files that are read as one run are of several."""
+
+
+class StrictError(InputError):
+    """--strict allows no damaged line and no impossible figure."""
 
 
 def without_each(errors: Iterable[LogparseError]) -> None:

@@ -21,6 +21,7 @@ from analysis.commands._job_gate import backtest as run_backtest
 from analysis.commands._named_sides import named_sides
 from analysis.commands._release_options import Allow, HistoryDir, Metrics, Threshold, Tolerances, parse_day, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
+from analysis.commands._webhook_options import WebhookAs
 from analysis.commands.compare import print_comparisons
 from analysis.compare.comparability import check_allowed
 from analysis.compare.comparison import Comparison, compare
@@ -79,10 +80,6 @@ Backtest = Annotated[
 Webhook = Annotated[
     str | None,
     typer.Option("--webhook", metavar="URL", help="Post what is new or worse to a chat, ten lines at most."),
-]
-WebhookText = Annotated[
-    WebhookForm | None,
-    typer.Option("--webhook-as", help="Form of the message; default: that of the chat, by the host, else JSON."),
 ]
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="Show every metric, its expected range, and all that changed.")
@@ -148,7 +145,7 @@ def gate(
     as_of: AsOf = None,
     backtest: Backtest = None,
     webhook: Webhook = None,
-    webhook_as: WebhookText = None,
+    webhook_as: WebhookAs = None,
     out: Out = None,
     force: options.Force = False,
     as_json: options.Json = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from analysis.commands import _options as options
 from analysis.commands._release_options import teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.commands._watch_screen import Screen, has_screen, screen
+from analysis.commands._webhook_options import WebhookAs
 from analysis.commands.analyze import recorded_rows_of_project
 from analysis.export.senders import Report, WebhookForm, beat, check_heartbeat, check_webhook, post, run_command
 from analysis.files.outputs import write_whole
@@ -36,11 +37,12 @@ from analysis.present.views.watch import (
     watch_parts,
 )
 from analysis.present.words import say
-from analysis.project.project_file import project_limits
+from analysis.project.project_file import find_project_settings, project_limits
 from analysis.published.baselines import find_baseline, published, read_baselines
+from analysis.run.checks.target_verdicts import exit_code, judge
 from analysis.run.options import RunOptions
 from analysis.watch.alarm_limits import check_codes
-from analysis.watch.alarm_state import News, RunState, state_document, states_of_document
+from analysis.watch.alarm_state import KeptStates, News, RunState, memory_of_document, state_document
 from analysis.watch.alarms import KINDS
 from analysis.watch.refresh import Follower
 from analysis.watch.snapshot import WatchedRun
@@ -51,6 +53,7 @@ from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.slurm import with_outputs_of_jobs
 from logparse.language import tr, use_language, visible
 from logparse.light_dataclass import dataclass, replace
+from logparse.pseudonyms import Pseudonyms
 
 MINUTE, HOUR = 60.0, 3600.0
 # Messages on the screen.
@@ -76,10 +79,6 @@ OnAlarm = Annotated[
 ]
 Webhook = Annotated[
     str | None, typer.Option("--webhook", metavar="URL", help="Post each alarm, and a summary each hour, to a chat.")
-]
-WebhookAs = Annotated[
-    WebhookForm | None,
-    typer.Option("--webhook-as", help="Form of the message; default: that of the chat, by the host, else JSON."),
 ]
 Heartbeat = Annotated[
     str | None,
@@ -131,7 +130,14 @@ class Senders:
             post(self.webhook, message, self.form, self.report)
 
 
-@with_run_flags(**COMPUTING, **READING, utilisation=options.PlannedUtilisation, baseline=options.Baseline)
+@with_run_flags(
+    **COMPUTING,
+    **READING,
+    strict=options.Strict,
+    utilisation=options.PlannedUtilisation,
+    baseline=options.Baseline,
+    require=options.Require,
+)
 def watch(
     logs: Sources,
     how: RunOptions,
@@ -146,6 +152,8 @@ def watch(
     jsonl: JsonLines = False,
     state: StateFile = None,
     each: options.Each = False,
+    split: options.Split = False,
+    anonymise: options.Anonymise = False,
     baseline_file: options.BaselineFile = None,
     no_draft: options.NoDraft = False,
     no_color: options.NoColor = False,
@@ -155,7 +163,8 @@ def watch(
 
     Files may grow, appear later or be rotated. Alarms and their limits: docs/watch.md.
 
-    Exit code: 0 done, 1 an alarm (of --fail-on; with --once any), 2 wrong usage, or no step line yet.
+    Exit code: 0 done, 1 an alarm (of --fail-on; with --once any), a failure or a missed target, 2 wrong usage, no step
+    line yet, or refused by --strict, 4 a required figure is unknown.
     """
     if jsonl and lang is None:
         # Scripts must find the same words on every machine.
@@ -170,12 +179,14 @@ def watch(
     rows = (() if baseline_file is None else read_baselines(baseline_file)) + recorded_rows_of_project() + published()
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
-    how = replace(how, published=rows, drafts=not no_draft)
+    memory = KeptStates() if state is None else _read_memory(state)
+    pseudonyms = _pseudonyms(memory.key) if anonymise else None
+    how = replace(how, published=rows, drafts=not no_draft, pseudonyms=pseudonyms)
     paths = with_outputs_of_jobs(logs)
-    follow = partial(Follower, how=how)
-    watcher = Watcher(lambda: named_runs(paths, each), follow, project_limits(), _read_states(state))
+    watcher = Watcher(lambda: named_runs(paths, each), partial(_follower, how, split), project_limits(), memory.states)
+    remember = None if state is None else partial(_remember, state, pseudonyms)
     with _output(jsonl, no_color, messages) as output:
-        loop = Loop(watcher, output, senders, state, every, codes, until == "done")
+        loop = Loop(watcher, output, senders, remember, every, codes, until == "done")
         try:
             code = loop.look_once() if once else loop.run()
         except KeyboardInterrupt:
@@ -193,12 +204,12 @@ class Loop:
         watcher: Watcher,
         output: Display,
         senders: Senders,
-        state: Path | None,
+        remember: Callable[[Mapping[str, RunState]], None] | None,
         every: float,
         fail_on: Sequence[str] | None,
         until_done: bool,
     ) -> None:
-        self._watcher, self._output, self._senders, self._state = watcher, output, senders, state
+        self._watcher, self._output, self._senders, self._write = watcher, output, senders, remember
         self._every, self._fail_on, self._until_done = every, fail_on, until_done
         self.runs: list[WatchedRun] = []
         self._begun, self._beat_at, self._written = 0, -MINUTE, False
@@ -237,10 +248,10 @@ class Loop:
 
     def _remember(self) -> None:
         """Write the state file. Raises InputError where that is impossible from the start; later it is a message."""
-        if self._state is None:
+        if self._write is None:
             return
         try:
-            _write_states(self._state, self._watcher.states)
+            self._write(self._watcher.states)
         except InputError as error:
             if not self._written:
                 raise
@@ -254,9 +265,13 @@ class Loop:
         at_end = all(run.moment.ended for run in self.runs) or (self._until_done and all(map(is_over, self.runs)))
         if not self.runs or not at_end:
             return None
-        if self._until_done and any(run.status == "failed" for run in self.runs):
+        statuses = [run.status for run in self.runs]
+        if self._until_done and "failed" in statuses:
             return ALARM
-        return UNKNOWN if all(map(is_unknown, self.runs)) else 0
+        if "refused" in statuses or all(map(is_unknown, self.runs)):
+            return UNKNOWN
+        newest = [run.moment.runs[-1] for run in self.runs if run.moment.runs]
+        return exit_code(judgement.outcome for run in newest for judgement in judge(run))
 
     def _has_alarm(self, codes: Sequence[str]) -> bool:
         return any(alarm.code in codes for run in self.runs for alarm in run.alarms)
@@ -352,6 +367,18 @@ def _leave_receipt(runs: Sequence[WatchedRun], no_color: bool) -> None:
     print_parts(console, compose(newest[0]) if len(runs) == len(newest) == 1 else watch_parts(runs))
 
 
+def _follower(how: RunOptions, split: bool, name: str, logs: Sequence[str]) -> Follower:
+    return Follower(logs, how, name=name, split=split)
+
+
+def _pseudonyms(key: bytes | None) -> Pseudonyms:
+    """Those of the project's history, else those of the state file with ``key``, else new ones."""
+    from analysis.history.pseudonym_key import pseudonyms_of_answer
+
+    place = find_project_settings().get("history")
+    return pseudonyms_of_answer(None if place is None else str(place), key)
+
+
 def _command(text: str | None) -> tuple[str, ...]:
     """The words of --on-alarm. Raises UsageError where they are none."""
     try:
@@ -363,12 +390,12 @@ def _command(text: str | None) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _read_states(path: Path | None) -> dict[str, RunState]:
+def _read_memory(path: Path) -> KeptStates:
     """What an earlier start remembered; nothing where there was none. Raises InputError for a damaged file."""
-    if path is None or not path.exists():
-        return {}
+    if not path.exists():
+        return KeptStates()
     try:
-        return states_of_document(json.loads(path.read_text(encoding="utf-8")))
+        return memory_of_document(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         problem = tr("cannot read {path}: {reason}", path=path, reason=reason_of(error))
         raise InputError(problem, remedy=tr("check the path and its permissions")) from error
@@ -377,7 +404,8 @@ def _read_states(path: Path | None) -> dict[str, RunState]:
         raise InputError(problem, remedy=tr("remove it, or give another file with --state")) from error
 
 
-def _write_states(path: Path, states: Mapping[str, RunState]) -> None:
+def _remember(path: Path, pseudonyms: Pseudonyms | None, states: Mapping[str, RunState]) -> None:
     """Replace the state file. Raises InputError where that cannot be done."""
-    text = json.dumps(state_document(states), ensure_ascii=False)
+    memory = KeptStates(states, None if pseudonyms is None else pseudonyms.key)
+    text = json.dumps(state_document(memory), ensure_ascii=False)
     write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))

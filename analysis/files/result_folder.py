@@ -130,16 +130,16 @@ class ResultFolder:
         InputError where nothing can be written.
         """
         if is_url(self.place):
-            with TemporaryDirectory(prefix="logparse-") as temporary, removed_by_signal(Path(temporary)):
-                yield Path(temporary)
-                self._put(Path(temporary), command, force)
+            with _temporary("logparse-") as temporary:
+                yield temporary
+                self._put(temporary, command, force)
             return
         folder = Path(self.place)
         prepare_folder(folder)
         with _locked(folder) as alone:
             if alone:
                 _clear_unfinished(folder)
-            with _temporary(folder) as temporary_folder:
+            with _temporary(UNFINISHED, folder) as temporary_folder:
                 yield temporary_folder
                 self._publish(temporary_folder, command, force)
 
@@ -199,13 +199,14 @@ def _files(folder: Path) -> list[str]:
 
 
 @contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
+def _temporary(prefix: str, folder: Path | None = None) -> Iterator[Path]:
+    """A folder that is removed at the end, also where a signal ends the command before all of it is removed."""
     try:
-        temporary = TemporaryDirectory(prefix=UNFINISHED, dir=folder, ignore_cleanup_errors=True)
+        temporary = TemporaryDirectory(prefix=prefix, dir=folder, ignore_cleanup_errors=True)
     except OSError as error:
-        raise refused(error, folder) from error
-    with temporary as name, removed_by_signal(Path(name)):
-        yield Path(name)
+        raise refused(error, folder or "TMPDIR") from error
+    with removed_by_signal(Path(temporary.name)) as path, temporary:
+        yield path
 
 
 def _clear_unfinished(folder: Path) -> None:
@@ -232,13 +233,13 @@ def _locked(folder: Path) -> Iterator[bool]:
         if not alone or _is_of(lock, path):
             break
         os.close(lock)
-    try:
-        with removed_by_signal(path):
+    with removed_by_signal(path):
+        try:
             yield alone
-    finally:
-        if alone:
-            path.unlink(missing_ok=True)
-        os.close(lock)
+        finally:
+            if alone:
+                path.unlink(missing_ok=True)
+            os.close(lock)
 
 
 def _flock(lock: int, folder: Path) -> bool:

@@ -21,8 +21,8 @@ def pseudonyms_of_history(place: str) -> Pseudonyms:
     return Pseudonyms(open_storage(place).put_first(KEY_FILE, made).strip())
 
 
-def pseudonyms_of_answer(place: str | None) -> Pseudonyms:
-    """Those of a history at ``place`` that has a key, else new ones, which no other answer has."""
+def pseudonyms_of_answer(place: str | None, key: bytes | None = None) -> Pseudonyms:
+    """Those of a history at ``place`` that has a key, else those of ``key``, else new ones of no other answer."""
     if place and not is_url(place) and Path(place, KEY_FILE).is_file():
         return pseudonyms_of_history(place)
-    return Pseudonyms(secrets.token_bytes(BYTES))
+    return Pseudonyms(key or secrets.token_bytes(BYTES))

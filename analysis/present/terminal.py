@@ -111,7 +111,7 @@ def _print_fitting(console: Console, table: Table) -> None:
     _print_whole(console, fitting)
     if left_out:
         names = tr(", ").join(str(table.headings[at]).replace("\n", " ") for at in left_out)
-        text = tr("left out on this narrow terminal: {names}; --json has all", names=names)
+        text = tr("left out on this narrow terminal: {names}; a wider one, or JSON, has all", names=names)
         console.print(fold(text, console.width), style=STYLES["info"])
 
 

@@ -5,7 +5,8 @@ No number changes: everything is computed before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from analysis.flops import Formula
 from analysis.hardware.devices import DevicePeak
@@ -19,6 +20,7 @@ from logparse.light_dataclass import replace
 from logparse.pseudonyms import FORMAT, anonymiser, anonymous_log, change_of
 from logparse.texts import map_texts
 
+Whole = TypeVar("Whole")
 # What this project knows without a log.
 OURS = (FORMAT, Formula, DevicePeak, Baseline)
 
@@ -33,6 +35,11 @@ def shown_run(run: Run, log: ParsedLog, how: RunOptions) -> Run:
     # A project may be called like the framework that it uses.
     named = replace(shown.framework, name=run.framework.name, version=run.framework.version)
     return replace(shown, framework=named)
+
+
+def shown_about(whole: Whole, files: Iterable[str], run: str, how: RunOptions) -> Whole:
+    """``whole``, which is about the ``files`` of a ``run``, with pseudonyms where ``how`` has them."""
+    return whole if how.pseudonyms is None else map_texts(whole, change_of({}, files, run, how.pseudonyms), OURS)
 
 
 def shown_error(error: LogparseError, logs: Sequence[str], how: RunOptions) -> LogparseError:

@@ -38,7 +38,7 @@ from analysis.run.useful.time_breakdown import describe_clock
 from logparse.context.run_context import RunContext
 from logparse.context.vendors import named_vendors
 from logparse.decode.read_run import ParsedLog, Watch
-from logparse.errors import InputError
+from logparse.errors import StrictError
 from logparse.findings import Note, info, warning
 from logparse.language import tr
 
@@ -226,7 +226,7 @@ def _of_another_peak(analysis: Analysis, context: RunContext) -> Iterator[Note]:
         yield from describe_device_mfu(mfu_of_device(analysis.steps, context, peak), peak, context, on_cpu)
 
 
-def _impossible(name: str, analysis: Analysis) -> InputError:
+def _impossible(name: str, analysis: Analysis) -> StrictError:
     """The error for the first of the metrics that cannot be."""
     metric = BY_COLUMN[analysis.impossible[0]]
     rates = analysis.rates[metric.column] if metric.rated else ()
@@ -238,4 +238,4 @@ def _impossible(name: str, analysis: Analysis) -> InputError:
         value=f"{most * metric.scale:,.1f}",
     )
     remedy = tr("check --hw, --world-size, the batch and the shape; omit --strict to see the value")
-    return InputError(problem, where=name, remedy=remedy)
+    return StrictError(problem, where=name, remedy=remedy)

@@ -95,7 +95,7 @@ def _alarms(name: str, progress: LastStep, moment: Moment, limits: Limits, betwe
         found = find_alarms(Watched(moment.runs[-1], moment, progress, limits, between))
         return (replace(alarm, run=name) for alarm in found)
     waited = moment.at - progress.begun_at if moment.files else 0.0
-    return alarms_before_steps(name, moment.ending, waited, limits, moment.at)
+    return alarms_before_steps(name, moment, waited, limits)
 
 
 def _progress(state: RunState, moment: Moment) -> LastStep:
@@ -104,7 +104,7 @@ def _progress(state: RunState, moment: Moment) -> LastStep:
     mark, before = NO_LINE if run is None else mark_of(run), state.progress
     grown = min(moment.at, max((file.grown_at for file in moment.files), default=moment.at))
     if before is None:
-        return LastStep(mark, grown - (0.0 if run is None else seconds_after_last(run)), moment.at)
+        return LastStep(mark, grown - (0.0 if run is None else seconds_after_last(moment.runs)), moment.at)
     if mark == before.mark:
         return before
     looked_at = before.seen_at if state.looked_at is None else state.looked_at
@@ -114,17 +114,28 @@ def _progress(state: RunState, moment: Moment) -> LastStep:
     return LastStep(mark, max(looked_at, grown), before.begun_at, quiet)
 
 
-def state_document(states: Mapping[str, RunState]) -> dict[str, Any]:
-    """The states of all runs by their names, as JSON."""
-    return {"version": VERSION, "runs": {name: asdict(state) for name, state in states.items()}}
+@dataclass(frozen=True)
+class KeptStates:
+    """What a state file keeps: the states of all runs by their names, and the key of the pseudonyms in them."""
+
+    states: Mapping[str, RunState] = field(default_factory=dict)
+    key: bytes | None = None
 
 
-def states_of_document(document: Any) -> dict[str, RunState]:
-    """The states that ``state_document`` made. Raises ValueError for anything else."""
+def state_document(memory: KeptStates) -> dict[str, Any]:
+    """What is remembered, as JSON."""
+    runs = {name: asdict(state) for name, state in memory.states.items()}
+    return {"version": VERSION, "key": None if memory.key is None else memory.key.hex(), "runs": runs}
+
+
+def memory_of_document(document: Any) -> KeptStates:
+    """What ``state_document`` was made of. Raises ValueError for anything else."""
     try:
         if document["version"] != VERSION:
             raise ValueError(document["version"])
-        return {str(name): _state(state) for name, state in document["runs"].items()}
+        key = document.get("key")
+        states = {str(name): _state(state) for name, state in document["runs"].items()}
+        return KeptStates(states, None if key is None else bytes.fromhex(key))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from error
 

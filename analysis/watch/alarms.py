@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from analysis.watch.alarm_limits import Limits
+from analysis.watch.moment import Moment
 from analysis.watch.of_pace import (
     below_history,
     below_plan,
     below_published,
     hangs,
     is_slow,
+    misses_target,
     rank_is_slow,
     rank_lags,
     waits_to_start,
@@ -30,7 +32,7 @@ from analysis.watch.of_process import (
 )
 from analysis.watch.of_values import is_nan, loss_is_flat, loss_spikes, scale_falls, updates_are_skipped
 from analysis.watch.watched import Watched
-from logparse.failures.ending import Ending
+from logparse.errors import StrictError
 from logparse.findings import Note, Origin
 from logparse.light_dataclass import dataclass
 
@@ -63,14 +65,15 @@ class Alarm:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of alarm."""
+    """One kind of alarm; without a ``rule`` it is of a log of which no run can be built."""
 
     level: AlarmLevel
-    rule: Rule
+    rule: Rule | None = None
 
 
 KINDS: Mapping[str, Kind] = {
     "ending": Kind("critical", ended),
+    "refused": Kind("critical"),
     "restarts": Kind("critical", starts_again_and_again),
     "hang": Kind("critical", hangs),
     "startup": Kind("critical", waits_to_start),
@@ -85,6 +88,7 @@ KINDS: Mapping[str, Kind] = {
     "skipped": Kind("warning", updates_are_skipped),
     "scale": Kind("warning", scale_falls),
     "slow": Kind("warning", is_slow),
+    "target": Kind("warning", misses_target),
     "plan": Kind("warning", below_plan),
     "history": Kind("warning", below_history),
     "published": Kind("warning", below_published),
@@ -95,19 +99,25 @@ OF_RUNNING = ("hang", "startup", "rank", "rank_slow", "slow", "save_late", "save
 
 def find_alarms(watched: Watched) -> Iterator[Alarm]:
     """Every alarm whose condition holds, the most urgent first."""
-    over = watched.finished or (watched.run.ending is not None and watched.run.ending.failed)
     for code, kind in KINDS.items():
-        finding = None if over and code in OF_RUNNING else kind.rule(watched)
+        rule = None if watched.over and code in OF_RUNNING else kind.rule
+        finding = None if rule is None else rule(watched)
         if finding is not None:
             fields = dict(finding)
             origin = fields.pop("origin", None)
             yield Alarm(code, kind.level, watched.run.name, fields, origin, watched.moment.at)
 
 
-def alarms_before_steps(name: str, ending: Ending | None, waited: float, limits: Limits, at: float) -> Iterator[Alarm]:
-    """The alarms of a log without a step: it failed, started again and again, or takes longer than a start does."""
+def alarms_before_steps(name: str, moment: Moment, waited: float, limits: Limits) -> Iterator[Alarm]:
+    """The alarms of a log without a run: it failed, started again and again, or takes longer than a start does.
+
+    Or --strict refuses it.
+    """
+    ending, at = moment.ending, moment.at
     finding = None if ending is None else fields_of_ending(ending)
-    if ending is not None and finding is not None:
+    if isinstance(moment.refusal, StrictError):
+        yield Alarm("refused", "critical", name, {}, None, at)
+    elif ending is not None and finding is not None:
         origin = finding.pop("origin")
         yield Alarm("ending", "critical", name, finding, origin, at)
         if ending.attempts_in_log >= limits.restarts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from analysis.run.run import Run
 from logparse.errors import LogparseError
 from logparse.failures.ending import Ending
 from logparse.findings import Note
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Moment:
     why. ``files`` are those that are followed. ``waiting`` are names that do not exist yet. ``ending`` is that of
     ``diagnose``, where no run can be built. ``seconds`` is what it took to build.
     ``ended`` says that the input cannot grow any more (a pipe that was closed).
-    ``notes`` report what happened to the files since the moment before.
+    ``notes`` report what happened to the files since the moment before. ``name`` is how the user knows the files.
     """
 
     at: float
@@ -42,3 +44,26 @@ class Moment:
     seconds: float = 0.0
     ended: bool = False
     notes: tuple[Note, ...] = ()
+    name: str = ""
+
+    def of_each_run(self) -> Iterator[Moment]:
+        """A moment for each run that may go on, which is its newest; of those that follow each other the last one's."""
+        going_on = [run for run in self.runs if not any(_follows(other, run) for other in self.runs)]
+        if len(going_on) < 2:
+            yield self
+        else:
+            yield from (self._of(run, self.notes if n == 0 else ()) for n, run in enumerate(going_on))
+
+    def _of(self, run: Run, notes: tuple[Note, ...]) -> Moment:
+        others = (other for other in self.runs if other is not run)
+        return replace(self, runs=(*others, run), notes=notes, name=run.name)
+
+
+def _follows(later: Run, earlier: Run) -> bool:
+    """Whether all steps of ``later`` are after the last one of ``earlier``, in the same file."""
+    if later.steps.is_empty() or earlier.steps.is_empty():
+        return False
+    (source, line), (file, first) = (
+        steps.select("source", "line_number").row(at) for steps, at in ((earlier.steps, -1), (later.steps, 0))
+    )
+    return bool(file == source and first > line)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from analysis.run.checks.target_verdicts import judge
+from analysis.run.checks.targets import COMPLETED, STEPS
 from analysis.run.rates.changepoints import ROBUST
 from analysis.watch.watched import PAUSE_GAPS, Watched
 from logparse.findings import Origin
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 # Lines of a window of the pace, and how many times the least share it must be slower.
 WINDOWS = ((5, 4.0), (10, 2.0), (30, 1.0))
+# Lines that took less together show no pace: a machine is busy with something else now and then.
+LEAST_MS = 10_000.0
 # Windows before the present one without which no pace is settled; the noise is no less than a share of the pace.
 FEWEST_WINDOWS, LEAST_NOISE = 3, 0.005
 # Lines of the history of a pace that are read.
@@ -33,6 +38,8 @@ FEWEST_PAUSES = 3
 LOOKS, LONGEST_LOOK = 2.5, 4.0
 # How much longer than the longest before it a pause may be.
 LONGER_PAUSE = 1.5
+# Figures that only the last step shows.
+AT_END = (COMPLETED, STEPS, "final_loss")
 # The share of lines on which a slow rank lags, of so many.
 LAGGING_SHARE, FEWEST_SHARED = 0.5, 10
 
@@ -128,7 +135,9 @@ def is_slow(watched: Watched) -> dict[str, Any] | None:
         return None
     rows = watched.paced.tail(MOST_LINES)
     times = rows["step_time_ms"].to_numpy()
-    for lines, times_share in WINDOWS:
+    typical: Any = rows["step_time_ms"].median()
+    for fewest, times_share in WINDOWS:
+        lines = max(fewest, ceil(LEAST_MS / typical)) if typical else fewest
         if (found := _slower(times, lines, times_share * watched.limits.slow_share, watched.limits.sigmas)) is not None:
             now, before = found
             origin = watched.at(rows.row(-lines, named=True))
@@ -152,6 +161,17 @@ def _slower(times: NDArray[np.float64], lines: int, share: float, sigmas: float)
     of_lines = ROBUST * float(np.median(np.abs(rows - np.median(rows)))) * 1.25 / lines**0.5
     noise = max(of_windows, of_lines, LEAST_NOISE * settled)
     return (now, settled) if now > (1 + share) * settled and now - settled > sigmas * noise else None
+
+
+def misses_target(watched: Watched) -> dict[str, Any] | None:
+    """A figure is not what --require asks for; until the run is over, of those that the steps so far can show."""
+    if watched.run.short and not watched.over:
+        return None
+    failed = [one for one in judge(watched.run) if one.outcome == "fail"]
+    missed = next((one for one in failed if watched.over or one.requirement.figure.column not in AT_END), None)
+    if missed is None:
+        return None
+    return {"required": missed.requirement.text, "now": missed.value, "origin": watched.at(watched.last)}
 
 
 def below_plan(watched: Watched) -> dict[str, Any] | None:

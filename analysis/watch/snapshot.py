@@ -25,7 +25,7 @@ from logparse.light_dataclass import dataclass
 NOW, LOSSES = 10, 400
 # Figures that are shown now and as a rule.
 FIGURES = ("step_time_ms", "tokens_per_second_per_device", "mfu")
-RunStatus = Literal["waiting", "starting", "running", "completed", "failed", "stopped"]
+RunStatus = Literal["waiting", "starting", "running", "completed", "failed", "stopped", "refused"]
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ class WatchedRun:
         """The code of what the run does."""
         if self.snapshot is not None:
             return self.snapshot.status
-        return "failed" if any(alarm.code == "ending" for alarm in self.alarms) else "waiting"
+        codes = [alarm.code for alarm in self.alarms]
+        return "refused" if "refused" in codes else "failed" if "ending" in codes else "waiting"
 
 
 def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | None:
@@ -124,7 +125,8 @@ def _status(watched: Watched, present: Collection[str]) -> RunStatus:
     ending = watched.run.ending
     if ending is not None and ending.failed:
         return "failed"
-    if ending is not None and ending.state == "completed":
+    # Of runs that write to one file the ending of none is known.
+    if watched.finished if ending is None else ending.state == "completed":
         return "completed"
     if "hang" in present or "startup" in present:
         return "stopped"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -108,6 +109,11 @@ class Watched:
         done = planned is not None and (self.last["step"] or 0) + from_zero >= planned
         return done or (ending is not None and ending.state == "completed")
 
+    @property
+    def over(self) -> bool:
+        """Whether the run is finished, or failed."""
+        return self.finished or (self.run.ending is not None and self.run.ending.failed)
+
     @cached_property
     def waited(self) -> float:
         """Seconds since the last step line, or since the start after it."""
@@ -132,10 +138,11 @@ def mark_of(run: Run) -> str:
     return f"{source}:{line}:{len(starts)}"
 
 
-def seconds_after_last(run: Run) -> float:
-    """Seconds of the log's clock from the last step line to the last stamp of any other line that is read."""
-    stepped = _last_stamp(run.steps)
-    later = [_last_stamp(frame) for frame in run.records.values() if "timestamp" in frame.columns]
+def seconds_after_last(runs: Sequence[Run]) -> float:
+    """Seconds of the log's clock from the last step line of the last run to the last stamp of any line that is read."""
+    stepped = _last_stamp(runs[-1].steps)
+    frames = [frame for run in runs for frame in (run.steps, *run.records.values())]
+    later = [_last_stamp(frame) for frame in frames if "timestamp" in frame.columns]
     seconds = [(stamp - stepped).total_seconds() for stamp in later if stamp is not None and stepped is not None]
     return max([0.0, *seconds])
 

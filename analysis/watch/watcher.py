@@ -6,7 +6,7 @@ and the news.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from analysis.watch.alarm_limits import Limits
@@ -41,9 +41,9 @@ class Watcher:
     def __init__(
         self,
         listing: Listing,
-        follow: Callable[[Sequence[str]], Following],
+        follow: Callable[[str, Sequence[str]], Following],
         limits: Limits,
-        states: dict[str, RunState] | None = None,
+        states: Mapping[str, RunState] | None = None,
     ) -> None:
         self._listing, self._follow, self._limits = listing, follow, limits
         self._followed: dict[str, tuple[Sequence[str], Following]] = {}
@@ -57,8 +57,9 @@ class Watcher:
             self._search(at)
         runs: list[WatchedRun] = []
         news: list[News] = []
-        for name, (_, followed) in self._followed.items():
-            moment = followed.refresh(at)
+        moments = (followed.refresh(at) for _, followed in self._followed.values())
+        for moment in (one for of_files in moments for one in of_files.of_each_run()):
+            name = moment.name
             self._notes[name] = (*self._notes.get(name, ()), *moment.notes)[-NOTES:]
             state, new = advance(name, self.states.get(name, RunState()), moment, self._limits)
             self.states[name] = state
@@ -76,7 +77,7 @@ class Watcher:
         self._searched_at = at
         for name, logs in self._listing():
             if name not in self._followed or self._followed[name][0] != logs:
-                self._followed[name] = (logs, self._follow(logs))
+                self._followed[name] = (logs, self._follow(name, logs))
 
 
 def is_blind(run: WatchedRun) -> bool:
@@ -85,8 +86,8 @@ def is_blind(run: WatchedRun) -> bool:
 
 
 def is_over(run: WatchedRun) -> bool:
-    """Whether the run ended, or its input cannot grow any more."""
-    return run.moment.ended or run.status in ("failed", "completed")
+    """Whether the run ended, or its input cannot grow any more, or no later line can make it acceptable."""
+    return run.moment.ended or run.status in ("failed", "completed", "refused")
 
 
 def is_unknown(run: WatchedRun) -> bool:

@@ -24,7 +24,7 @@ from logparse.decode.step_lines import STAMP, Malformed
 from logparse.decode.values import collected
 from logparse.decode.versions import DEVICE_SPELLINGS, SPELLINGS, Version, first_matches
 from logparse.decode.yearless_clock import RunClock, clock_of_steps
-from logparse.errors import InputError, NoStepLineError, SeveralRunsError
+from logparse.errors import InputError, NoStepLineError, SeveralRunsError, StrictError
 from logparse.failures.ending import Ending, notes_of
 from logparse.failures.judge import ending_of
 from logparse.failures.scan import Hit
@@ -374,9 +374,9 @@ def _refuse_damage(coverage: Coverage, malformed: tuple[Malformed, ...]) -> None
         bad = malformed[0]
         problem = tr("{label!r} is {text!r}, not a valid number", label=bad.label, text=bad.text)
         where = tr("{source}, line {line}", source=bad.source, line=bad.line_number)
-        raise InputError(problem, where=where, remedy=tr("remove --strict to count it and continue"))
+        raise StrictError(problem, where=where, remedy=tr("remove --strict to count it and continue"))
     if coverage.torn_lines:
-        raise InputError(
+        raise StrictError(
             tr("truncated step lines: {n}", n=coverage.torn_lines),
             remedy=tr("remove --strict to count them and continue"),
         )

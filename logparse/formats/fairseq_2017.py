@@ -15,7 +15,7 @@ FORMAT = LogFormat(
     rate_covers="recent",
     marker=("| epoch ",),
     head=(
-        r"^\| epoch (?P<epoch>\d+): +(?P<step_in_epoch>\d+) / (?P<steps_per_epoch>\d+) "
+        r"(?:^|\s)\| epoch (?P<epoch>\d+): +(?P<step_in_epoch>\d+) / (?P<steps_per_epoch>\d+) "
         rf"loss=(?P<loss>{NUMBER}) \([^)]*\), "
     ),
     pair=r"([A-Za-z_][^=,\s]*)=([^,\s]*)(?:,|\s|$)",

@@ -105,9 +105,13 @@ class Look:
 
 @dataclass
 class Follow:
-    """Follows what ``arguments`` name, as ``find_sources`` finds it."""
+    """Follows what ``arguments`` name, as ``find_sources`` finds it.
+
+    With ``whole_lines`` the end of a line that is still being written waits until the input has ended.
+    """
 
     arguments: Sequence[str] = ()
+    whole_lines: bool = False
     _files: dict[str, Followed] = field(default_factory=dict)
     _spools: dict[str, Spool] = field(default_factory=dict)
     _named: list[Source] = field(default_factory=list)
@@ -182,7 +186,7 @@ class Follow:
         size = status.st_size if source.spool is None else self._spools[source.name].size
         state = (status.st_ino, size, status.st_mtime_ns if source.spool is None else 0)
         if before is not None and before.state == state:
-            return replace(before, end=size)
+            return before if self.whole_lines and source.name not in self._ended else replace(before, end=size)
         with path.open("rb") as raw:
             is_new = before is None or not _goes_on(before, size, raw.read(MARK_BYTES), _bytes_at(raw, before.size))
             raw.seek(0)

@@ -12,11 +12,19 @@ from logparse.errors import (
     LogparseError,
     NoStepLineError,
     SeveralRunsError,
+    StrictError,
     UsageError,
     unknown_name,
 )
 
-KINDS = {UsageError: 2, InputError: 2, SeveralRunsError: 2, NoStepLineError: 3, InsufficientDataError: 4}
+KINDS = {
+    UsageError: 2,
+    InputError: 2,
+    SeveralRunsError: 2,
+    StrictError: 2,
+    NoStepLineError: 3,
+    InsufficientDataError: 4,
+}
 
 
 def test_message_says_problem_where_and_remedy():

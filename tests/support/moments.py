@@ -49,11 +49,10 @@ class Watching:
 
     def look(self, at: float, **texts: str) -> tuple[News, ...]:
         """What is new ``at`` that time; a keyword is a file, with _ for its dot."""
-        for key, text in texts.items():
-            name = key.replace("_", ".")
-            before = self.grown.get(name)
-            self.grown[name] = before if before is not None and before[0] == text else (text, at)
-        if self.moment is None or texts:
+        new = {key.replace("_", "."): text for key, text in texts.items()}
+        grown = {name: (text, at) for name, text in new.items() if self.grown.get(name, ("", 0.0))[0] != text}
+        self.grown |= grown
+        if self.moment is None or grown:
             self.moment = moment_of(self.folder, self.grown, at, self.how)
         moment = replace(self.moment, at=at)
         self.state, news = advance("run", self.state, moment, self.limits)

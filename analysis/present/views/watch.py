@@ -30,7 +30,7 @@ LABELS = {
     "mfu": msg("MFU"),
 }
 # What a person must look at first.
-ORDER = ("failed", "stopped", "starting", "waiting", "running", "completed")
+ORDER = ("failed", "refused", "stopped", "starting", "waiting", "running", "completed")
 
 
 # Sentences.

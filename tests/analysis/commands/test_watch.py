@@ -9,7 +9,6 @@ import sys
 import termios
 import time
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import jsonschema
@@ -106,6 +105,59 @@ def test_several_runs_are_a_line_each(tmp_path):
     assert [line.split(" ", 2)[2].partition(",")[0] for line in lines[1:]] == ["a: running", "b: running"]
 
 
+def test_runs_that_write_to_one_file_are_watched_each_by_itself(tmp_path):
+    """One of them hangs, which the stamps of the other show."""
+    first = log(tmp_path, steps=160).read_text().splitlines()[len(HEAD.splitlines()) :]
+    second = [
+        regex.sub(r"(?<=iteration) +(\d+)", lambda step: f" {200 + int(step[1]):8d}", line) for line in first[:60]
+    ]
+    lines = [line for pair in zip(first, second, strict=False) for line in pair] + first[60:]
+    (tmp_path / "run.log").write_text("\n".join([HEAD, *lines, ""]))
+    text = watch(tmp_path, "run.log", "--split", "--once", code=1)
+    assert "run#2: ALARM hang: no step line for 8 min 20 s" in text
+    assert "run#1: running, step 160" in text
+    assert "running, step" in watch(tmp_path, "run.log", "--once")
+    planned = [HEAD, *(line.replace("/     500", f"/     {260 if line in second else 160}") for line in lines), ""]
+    (tmp_path / "run.log").write_text("\n".join(planned))
+    assert "completed, step 260 of 260" in watch(tmp_path, "run.log", "--split", "--until", "done")
+
+
+def test_targets_are_an_alarm_and_the_exit_code_of_the_end(tmp_path):
+    log(tmp_path)
+    text = watch(
+        tmp_path,
+        "run.log",
+        "--once",
+        "--require",
+        "tokens_per_second_per_device>=1e9",
+        "--require",
+        "completed",
+        code=1,
+    )
+    assert "ALARM target missed: required tokens_per_second_per_device>=1e9, found 3" in text
+    log(tmp_path, end=DONE)
+    watch(tmp_path, "run.log", "--until", "done", "--require", "steps>=61", code=1)
+    watch(tmp_path, "run.log", "--until", "done", "--require", "mfu>=0.1", code=4)
+
+
+def test_a_log_that_strict_refuses_is_an_alarm_and_ends_the_watch(tmp_path):
+    path = log(tmp_path)
+    path.write_text(path.read_text().replace("elapsed", "\nelapsed", 1))
+    refused = run_logparse("watch", "run.log", "--until", "done", "--strict", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "ALARM refused: --strict does not allow" in refused.stdout
+    assert "refused, truncated step lines: 1, alarm: refused" in refused.stdout
+
+
+def test_pseudonyms_are_the_same_at_each_start_with_a_state_file(tmp_path):
+    log(tmp_path, "lab7.log", **{"lm loss": "nan"})
+    again = ("lab7.log", "--once", "--jsonl", "--anonymise", "--state", "state.json")
+    first, second = (watch(tmp_path, *again, code=1) for _ in range(2))
+    assert "lab7" not in first + second + (tmp_path / "state.json").read_text()
+    kinds = [[json.loads(line)["kind"] for line in text.splitlines()] for text in (first, second)]
+    assert kinds == [["alarm", "state"], ["state"]]
+
+
 def test_it_ends_when_a_run_is_done_or_has_the_alarm(tmp_path):
     log(tmp_path, end=DONE)
     assert "completed" in watch(tmp_path, "run.log", "--until", "done")
@@ -176,7 +228,7 @@ def test_each_hour_has_a_summary_and_each_minute_a_beat(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "time", hours)
     monkeypatch.setattr(command, "post", lambda _, message, *__: hours.sent.append(message))
     monkeypatch.setattr(command, "beat", lambda *_: beats.append(hours.now))
-    watcher = Watcher(lambda: [("run", [str(path)])], partial(Follower, how=HOW), DEFAULTS)
+    watcher = Watcher(lambda: [("run", [str(path)])], lambda _, logs: Follower(logs, HOW), DEFAULTS)
     senders = command.Senders((), "http://127.0.0.1:9", None, "alive", print)
     assert command.Loop(watcher, hours, senders, None, 2.0, None, until_done=False).run() == 0
     assert len(hours.lines) == 3

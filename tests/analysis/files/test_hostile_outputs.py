@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from helpers import PROGRAM, ROOT, megatron_log, run_logparse, run_process, sweep_after
 from polars.testing import assert_frame_equal
 
-from analysis.files.own_files import LIST, LOCK, UNFINISHED, OwnFiles, list_of, read_list
+from analysis.files.own_files import LIST, LOCK, UNFINISHED, OwnFiles, list_of, read_list, remove_temporary
 from analysis.files.result_folder import ResultFolder
 from analysis.history.folder import Folder
 from analysis.history.seal import DamagedError
@@ -256,6 +257,19 @@ def test_sigterm_leaves_nothing_behind(folder):
         said = process.stderr.read()
     assert (process.returncode, said) == (-signal.SIGTERM, b"")
     assert list(out.iterdir()) == []
+
+
+def test_a_signal_while_what_is_temporary_is_removed_leaves_nothing(tmp_path, monkeypatch):
+    """The handler of signals does what the interrupted removal did not."""
+
+    def cleanup(temporary: tempfile.TemporaryDirectory) -> None:
+        temporary._finalizer.detach()
+        remove_temporary()
+
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "cleanup", cleanup)
+    with ResultFolder(str(tmp_path)).opened("analyze") as folder:
+        (folder / "page.html").write_text("")
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", LIST}
 
 
 # Exit codes: 1 is a verdict.

@@ -12,7 +12,7 @@ from moments import HOW, Watching
 
 from analysis.present.views.watch import alarm_text
 from analysis.watch.alarm_limits import DEFAULTS, read_limits
-from analysis.watch.alarm_state import state_document, states_of_document
+from analysis.watch.alarm_state import KeptStates, memory_of_document, state_document
 from analysis.watch.alarms import KINDS
 from logparse.errors import UsageError
 
@@ -86,12 +86,15 @@ def test_a_watcher_that_is_started_again_neither_repeats_nor_forgets(tmp_path):
     watch = watching(tmp_path, HEAD + lines(1, 40), 40)
     watch.look(at(44))
     again = Watching(tmp_path)
-    again.state = states_of_document(json.loads(json.dumps(state_document({"run": watch.state}))))["run"]
+    kept = KeptStates({"run": watch.state}, b"key")
+    again_kept = memory_of_document(json.loads(json.dumps(state_document(kept))))
+    assert again_kept == kept
+    again.state = again_kept.states["run"]
     assert again.state == watch.state
     assert again.look(at(50), run_log=HEAD + lines(1, 40)) == ()
     assert again.codes == ["hang"]
     with pytest.raises(ValueError, match="version"):
-        states_of_document({})
+        memory_of_document({})
 
 
 def test_nothing_hangs_while_a_process_starts_or_saves(tmp_path):
@@ -128,6 +131,16 @@ def test_a_slower_pace_is_found_within_its_steps(tmp_path, share, within):
     (news,) = watch.look(at(150 + within), run_log=HEAD + lines(1, 150 + within, ms))
     assert news.alarm.code == "slow"
     assert news.alarm.fields["share"] == pytest.approx(share, abs=0.02)
+
+
+def test_a_slow_second_is_no_pace(tmp_path):
+    def ms(step: int) -> float:
+        return (200 + step % 3) * (1.6 if step > 200 else 1)
+
+    watch = watching(tmp_path, HEAD + lines(1, 210, ms), 210)
+    assert "slow" not in watch.codes
+    watch.look(at(260), run_log=HEAD + lines(1, 260, ms))
+    assert "slow" in watch.codes
 
 
 VALUES = {

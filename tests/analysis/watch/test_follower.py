@@ -15,9 +15,11 @@ from growing import HOW, answer_at, answer_at_once, hold_growth
 from helpers import arguments_dump, megatron_line
 
 from analysis.present.words import say
+from analysis.run.checks.targets import gather_requirements
 from analysis.watch.moment import Moment
 from analysis.watch.refresh import SHARE, Follower
 from logparse.errors import UsageError
+from logparse.pseudonyms import Pseudonyms
 
 HEAD = arguments_dump({"world_size": 8, "num_layers": 32, "seq_length": 4096})
 # One with damage and restarts, one of several ranks, one whose bar draws one line; and one of many blocks.
@@ -48,6 +50,43 @@ def last_step(moment: Moment) -> int:
 def test_a_fixture_that_grows_is_answered_as_analyze_does(tmp_path, monkeypatch, folder):
     monkeypatch.chdir(tmp_path)
     hold_growth(Path(), {path.name: path.read_bytes() for path in sorted(folder.glob("*.log"))}, seed=len(folder.name))
+
+
+def mixed(steps_each: int, second_stops: int | None = None) -> str:
+    """Two runs that take turns in one file; the second may stop."""
+    lines = []
+    for step in range(1, steps_each + 1):
+        lines += [megatron_line(step, 1000.0 + step % 3)]
+        lines += [megatron_line(200 + step, 1300.0 + step % 3)] if step <= (second_stops or step) else []
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def test_the_answer_has_what_the_options_of_analyze_ask_for(tmp_path):
+    how = replace(
+        HOW,
+        strict=True,
+        requirements=gather_requirements([(["tokens_per_second_per_device>=1e9", "final_loss<=9"], None)]),
+        pseudonyms=Pseudonyms(b"key"),
+    )
+    answer = hold_growth(tmp_path, {"secret.log": mixed(30).encode()}, seed=3, how=how, split=True)
+    assert [[one["outcome"] for one in run["requirements"]] for run in answer["runs"]] == [["fail", "pass"]] * 2
+    assert [run["name"][-2:] for run in answer["runs"]] == ["#1", "#2"]
+    assert "secret" not in str(answer)
+    torn = mixed(30).replace("elapsed", "\nelapsed", 9).encode()
+    refusal = hold_growth(tmp_path, {"secret.log": torn}, seed=3, how=how)
+    assert refusal.startswith("truncated step lines")
+
+
+def test_what_is_known_of_the_files_has_pseudonyms_too(tmp_path):
+    path = tmp_path / "secret.log"
+    path.write_text(HEAD + steps(1, 4))
+    follower = Follower([str(path), "secret2.log"], replace(HOW, pseudonyms=Pseudonyms(b"key")))
+    moment = follower.refresh(0.0)
+    assert moment.files[0].name == moment.runs[0].steps["source"][0]
+    path.unlink()
+    for one, missing in ((moment, 1), (follower.refresh(1.0), 2)):
+        assert (one.name[:4], len(one.waiting)) == ("run-", missing)
+        assert "secret" not in f"{replace(one, runs=(), refusal=None)} {one.refusal}"
 
 
 @pytest.mark.slow
@@ -103,6 +142,15 @@ def test_a_line_that_is_not_whole_waits_until_the_file_grows_no_more(tmp_path):
     add(path, steps(5, 5)[-40:] + steps(6, 6)[:30])
     moment = follower.refresh(2.0)
     assert (last_step(moment), moment.runs[0].log.coverage.torn_lines) == (5, 0)
+
+
+def test_with_strict_a_line_that_is_not_whole_waits_as_long_as_more_of_it_may_come(tmp_path):
+    path = tmp_path / "run.log"
+    path.write_text(HEAD + steps(1, 4) + steps(5, 5)[:-40])
+    follower = Follower([str(path)], replace(HOW, strict=True))
+    assert [last_step(follower.refresh(float(at))) for at in range(3)] == [4, 4, 4]
+    add(path, steps(5, 5)[-40:])
+    assert last_step(follower.refresh(3.0)) == 5
 
 
 def test_what_has_not_grown_is_not_built_again(tmp_path):
@@ -199,18 +247,6 @@ def test_ranks_that_show_nothing_are_sampled_as_analyze_does(tmp_path, monkeypat
         assert answer_at(moment) == answer_at_once(tmp_path)
     probed = next(note for note in moment.runs[0].notes if note.code == "files_probed")
     assert probed.fields["n"] == 1
-
-
-def test_each_file_is_a_run_of_its_own_where_that_is_asked_for(tmp_path):
-    for name in ("a.log", "b.log"):
-        (tmp_path / name).write_text(HEAD + steps(1, 9))
-    follower = Follower([str(tmp_path)], HOW, each=True)
-    first = follower.refresh(0.0)
-    add(tmp_path / "b.log", steps(10, 12))
-    second = follower.refresh(1.0)
-    assert [run.name for run in second.runs] == ["a", "b"]
-    assert second.runs[0] is first.runs[0]
-    assert last_step(second) == 12
 
 
 def test_a_compressed_file_is_read_whole_at_each_change(tmp_path):
