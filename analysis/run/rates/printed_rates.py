@@ -167,6 +167,7 @@ def describe_device_mfu(
 
 
 SAMPLES, STEPS, TOKENS_OF_ALL = "samples_per_second", "steps_per_second", "tokens_per_second"
+SECONDS = "seconds_per_step"
 # So near is the rate of a run without pauses.
 SAME_RUN = 0.05
 
@@ -190,13 +191,16 @@ def rates_of_all(analysis: Analysis, rate: Mapping[str, Any]) -> dict[str, float
 def unlike_ours(
     printed: Mapping[str, LoggedRate], analysis: Analysis, rate: Mapping[str, Any]
 ) -> dict[str, tuple[LoggedRate, float]]:
-    """The ``printed`` samples/s and tokens/s that are not those of the named ``rate``, and the ratio to ours.
+    """The ``printed`` rates that are not those of the named ``rate``, and the ratio to ours.
 
     Of the whole run one alone. Tokens/s of one device are no part: they are shown in any case.
     """
-    each = f"{SAMPLES}_per_device"
-    ours = {each: rate[each]} | rates_of_all(analysis, rate)
-    known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES) if name in printed and ours.get(name))
+    each, time = f"{SAMPLES}_per_device", rate["step_time_ms"]
+    of_steps = {SECONDS: time / 1000, STEPS: 1000 / time} if time else {}
+    ours = {each: rate[each]} | rates_of_all(analysis, rate) | of_steps
+    # A bar prints the one of slow steps and the other of fast ones.
+    of_most = sorted(of_steps.keys() & printed.keys(), key=lambda name: (-printed[name].n, name))[:1]
+    known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES, *of_most) if name in printed and ours.get(name))
     ratios = {name: printed[name].median / ours[name] for name in known_of_both}
     unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > SAME_RUN]
     of_run = [name for name in unlike if printed[name].covers == WHOLE]
