@@ -229,9 +229,9 @@ def _with_clock(rate: FoundTimes, clock: FoundTimes, rows: pl.DataFrame) -> Foun
             nulls=pl.col(TIME).has_nulls(),
         )
     )
-    room = unit_ms * spans["part"].n_unique(), spans["rounding"].sum()
-    agrees = (spans["off"].abs() <= unit_ms + spans["rounding"]).all() and abs(spans["off"].sum()) <= sum(room)
-    if not agrees or room[1] >= room[0] or spans["nulls"].any():
+    of_clock, of_rate = unit_ms * spans["part"].n_unique(), float(spans["rounding"].sum())
+    agrees = (spans["off"].abs() <= unit_ms + spans["rounding"]).all()
+    if not agrees or of_rate >= of_clock or abs(spans["off"].sum()) > of_clock + of_rate or spans["nulls"].any():
         return None
     return FoundTimes(
         rate.times, info("time_by_finer_rate", **rate.origin.fields, **clock.origin.fields), by_clock=True

@@ -158,6 +158,12 @@ def by_settings(
     return pl.concat(parts).sort("at").drop("at")
 
 
+def in_force(rows: pl.DataFrame, how: Computation, later: Sequence[Later]) -> tuple[Computation, ...]:
+    """The computations of ``rows`` in their order; that of the first start where there is no row."""
+    used = _numbered(rows, later)["which"].unique(maintain_order=True) if later else ()
+    return tuple((how, *(x.how for x in later))[n] for n in used) or (how,)
+
+
 def before_changes(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
     """The rows for which the settings of the first start hold."""
     return _numbered(steps, later).filter(pl.col("which") == 0).drop("which") if later else steps
