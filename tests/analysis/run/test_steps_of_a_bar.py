@@ -33,3 +33,4 @@ def test_losses_that_no_bar_gives_a_step_are_counted(tmp_path, whole):
     run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
     notes = [note.fields for note in run.notes if note.code == "lines_without_step"]
     assert notes == ([] if whole else [{"n": sum(dicts) - len(run.steps), "of": sum(dicts)}])
+    assert (run.loss.first, run.loss.last, run.loss.steps) == (3.0, 2.89, sum(dicts))
