@@ -30,9 +30,10 @@ def losses_of(steps: pl.DataFrame, others: pl.DataFrame) -> Losses | None:
 
     These have no step of their own: they are after the step line before them. None where no finite one is printed.
     """
-    printed = steps.filter(OF_THE_RUN).select("source", "line_number", "step", "loss").drop_nulls("loss")
+    rows = steps.filter(OF_THE_RUN).select("source", "line_number", "step", "loss")
+    printed = rows.drop_nulls("loss")
     latest = printed.filter(pl.col("step").is_null() | pl.col("step").is_last_distinct())
-    places = latest.select("source", "line_number", order="step").sort("line_number")
+    places = rows.select("source", "line_number", order="step").sort("line_number")
     lines = others.sort("line_number").select("source", "line_number", "loss")
     join = partial(pl.DataFrame.join_asof, on="line_number", by="source", check_sortedness=False)
     joined = join(join(lines, places), places, strategy="forward", suffix="_after")

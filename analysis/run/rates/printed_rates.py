@@ -22,6 +22,7 @@ from analysis.run.result import Analysis
 from analysis.run.rows.frame_filters import known
 from logparse.context.relations import SUMMARY
 from logparse.context.run_context import RunContext
+from logparse.context.step_times import resolution
 from logparse.findings import Note, info, warning
 from logparse.light_dataclass import dataclass
 from logparse.schema import UNITS
@@ -202,9 +203,15 @@ def unlike_ours(
     of_most = sorted(of_steps.keys() & printed.keys(), key=lambda name: (-printed[name].n, name))[:1]
     known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES, *of_most) if name in printed and ours.get(name))
     ratios = {name: printed[name].median / ours[name] for name in known_of_both}
-    unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > SAME_RUN]
+    half = {name: _last_digit(name, printed[name], analysis.steps) / 2 / ours[name] for name in ratios}
+    unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > max(SAME_RUN, half[name])]
     of_run = [name for name in unlike if printed[name].covers == WHOLE]
     return {name: (printed[name], ratios[name]) for name in unlike if name not in of_run[1:]}
+
+
+def _last_digit(name: str, rate: LoggedRate, steps: pl.DataFrame) -> float:
+    """The unit of the last digit that the log prints of a ``rate``."""
+    return resolution(pl.Series([rate.median]) if rate.covers == WHOLE else steps[PREFIX + name].cast(pl.Float64))
 
 
 # Every training starts up, and most save: a rate within these shares of ours is that of the same steps.

@@ -183,7 +183,12 @@ def test_a_printed_rate_that_differs_is_next_to_ours(tmp_path, ratio, text):
 
 @pytest.mark.parametrize(
     ("pace", "shown"),
-    [("17.00s/it", "the log prints 17 s/step, 85.0 % of ours"), ("20.50s/it", None), ("19.10s/it", None)],
+    [
+        ("17.00s/it", "the log prints 17 s/step, 85.0 % of ours"),
+        ("20.50s/it", None),
+        ("19.10s/it", None),
+        ("0.1it/s", None),
+    ],
 )
 def test_a_printed_pace_that_differs_is_next_to_the_step_time(tmp_path, pace, shown):
     text = " ".join(screen(tmp_path, BANNER + bars(pace)).split())
