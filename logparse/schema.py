@@ -169,11 +169,17 @@ TIMER_COLUMNS = (
     Column("max_ms", FLOAT, "ms", "most over the ranks; the one rank's own time where only one is printed"),
 )
 
+LOSS_COLUMNS = (
+    *_PLACE,
+    Column("loss", FLOAT, "", "loss of a line that is no step line: its step is not printed"),
+)
+
 RECORD_COLUMNS = {
     "events": EVENT_COLUMNS,
     "evaluations": EVALUATION_COLUMNS,
     "memory": MEMORY_COLUMNS,
     "timers": TIMER_COLUMNS,
+    "losses": LOSS_COLUMNS,
 }
 
 SETTING_COLUMNS = (

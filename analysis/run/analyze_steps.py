@@ -28,7 +28,15 @@ from analysis.run.rates.batch_sizes import (
 from analysis.run.rates.model_flops import describe_counted_work
 from analysis.run.rates.rates_of_run import name_rates
 from analysis.run.rates.sizes import describe_sizes, of_longest_run, rates_by_size
-from analysis.run.rates.throughput import Computation, Later, by_settings, compute_metrics, fill_batch, plan_computation
+from analysis.run.rates.throughput import (
+    Computation,
+    Later,
+    by_settings,
+    compute_metrics,
+    fill_batch,
+    in_force,
+    plan_computation,
+)
 from analysis.run.result import Analysis
 from analysis.run.rows.corrupt_rows import describe_damage
 from analysis.run.rows.duplicates import describe_copies, of_one_clock
@@ -115,6 +123,7 @@ def analyze_steps(
         flops_per_iteration=_last_flops(computed, how),
         notes=(),
         latest=later[-1].how if later else how,
+        in_force=in_force(of_one_size.filter("counted"), how, later),
         sizes=sizes,
         reliability=reliability,
         pauses=pauses,

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from analysis.hardware.devices import find_device, is_cpu, known_name
+from analysis.hardware.devices import DevicePeak, find_device, is_cpu, known_name
 from analysis.identify import LOGGED, Identification, describe_disagreements, identify
 from analysis.metrics import BY_COLUMN
 from analysis.model.shape import ROLLOUTS
@@ -92,9 +92,10 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
     # A step that also generates prints neither its saves nor its evaluations.
     silent, printed = context.get("mixed_step") == ROLLOUTS, log.format.prints_pauses
     rules = RowRules(warm_up, meaning.time_holds_pauses, silent, printed, context.get("evaluation_interval"))
+    peaks = [peak_of(change.context) for change in run.changes]
     later = [
-        Later(c.source, c.line_number, plan_computation(c.context, how.formula, peak_of(c.context)[0]))
-        for c in run.changes
+        Later(c.source, c.line_number, plan_computation(c.context, how.formula, of_change))
+        for c, (of_change, _) in zip(run.changes, peaks, strict=True)
     ]
     analysis = analyze_steps(
         meaning.steps, log.starts, log.records, context, how.formula, peak, rules=rules, later=later
@@ -117,7 +118,7 @@ def analyze_run(run: Loaded, how: RunOptions) -> Run:
         *describe_whole_run_rate(analysis, log.settings, context),
         *_of_reading(run),
         *describe_parts(log.records["timers"], analysis.steps, log.format.parts),
-        *of_peak,
+        *_of_peaks(analysis, of_peak, peaks),
         *_of_rows(run, how, analysis),
         *_named_formula(identified, differ),
     )
@@ -150,11 +151,23 @@ def _missing(run: Loaded, analysis: Analysis) -> list[Note]:
     return notes
 
 
+def _of_peaks(
+    analysis: Analysis, first: Sequence[Note], later: Sequence[tuple[DevicePeak | None, Sequence[Note]]]
+) -> list[Note]:
+    """The notes on the peak of the ``first`` start; where no share is known, also why a ``later`` one has none."""
+    if analysis.value("peak_utilization") is not None:
+        return list(first)
+    return _once([*first, *(note for peak, notes in later if peak is None for note in notes)])
+
+
 def _of_reading(run: Loaded) -> list[Note]:
     """What reading the log and its settings gave, notes of several changes of the settings once."""
-    changed = [note for change in run.changes for note in change.context.notes]
-    once = (note for at, note in enumerate(changed) if note not in changed[:at])
-    return [*run.log.notes, *_of_bars(run.log), *run.context.notes, *once]
+    changed = _once([note for change in run.changes for note in change.context.notes])
+    return [*run.log.notes, *_of_bars(run.log), *run.context.notes, *changed]
+
+
+def _once(notes: Sequence[Note]) -> list[Note]:
+    return [note for at, note in enumerate(notes) if note not in notes[:at]]
 
 
 def _of_bars(log: ParsedLog) -> Iterator[Note]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 import polars as pl
 
@@ -23,6 +24,7 @@ from logparse.schema import flag_of
 
 # Codes that say that files given as one run may be several.
 PERHAPS_ANOTHER_RUN = {"training_begun_again", "file_at_another_pace", "copy_ahead", "copy_behind"}
+SAMPLES, TFLOPS = "samples_per_second_per_device", "tflops_per_second_per_device"
 # Shares of the peak, the first of which is shown over the SKUs of a family.
 OF_PEAK = ("mfu", "hfu", "peak_utilization")
 # Frameworks count what small parts we leave out, and pad the vocabulary.
@@ -95,7 +97,7 @@ def _overruled(steps: pl.DataFrame, how: Computation, context: RunContext) -> It
 
 def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     """Say what was not computed, for want of what, and which flag gives it."""
-    steps, how = result.steps, result.computation
+    steps = result.steps
     if not steps["counted"].any():
         counts = Counter(steps["excluded_reason"]).most_common()
         reasons = [info("rows_of_reason", n=n, reason=reason) for reason, n in counts]
@@ -104,12 +106,13 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     if not steps["step_time_ms"].count():
         yield warning("no_step_time")
     missing = []
-    if how.world_size is None:
+    counted = steps.filter("counted") if steps["counted"].any() else steps
+    if any(how.world_size is None for how in result.computed_with(SAMPLES)):
         missing.append("world_size")
-    if not steps["global_batch_size"].count():
+    if not counted["global_batch_size"].count():
         missing.append("global_batch_size")
     if missing:
-        tokens = bool(steps["tokens_per_second_per_device"].count())
+        tokens = bool(counted["tokens_per_second_per_device"].count())
         yield (
             info("samples_not_computed", unknown=unknown(missing))
             if tokens
@@ -118,23 +121,28 @@ def _missing(result: Analysis, context: RunContext) -> Iterator[Note]:
     if context.without_tokens and not steps["seq_length"].count():
         yield info("no_tokens", data=context.get("training_data"))
     else:
-        yield from _missing_of_tokens(steps, how)
+        yield from _missing_of_tokens(counted, result)
 
 
-def _missing_of_tokens(steps: pl.DataFrame, how: Computation) -> Iterator[Note]:
-    """The same of what needs a length of sequence."""
-    no_length = not steps["seq_length"].count()
-    no_tokens = no_length and not steps["tokens_per_second_per_device"].count()
+def _missing_of_tokens(rows: pl.DataFrame, result: Analysis) -> Iterator[Note]:
+    """The same of what needs a length of sequence, of the ``rows`` that count."""
+    no_length = not rows["seq_length"].count()
+    no_tokens = no_length and not rows["tokens_per_second_per_device"].count()
     if no_tokens:
         yield warning("tokens_rate_not_computed", unknown=unknown(["seq_length"]))
     # Printed tokens say nothing of the work of attention.
     missing = ["seq_length"] if no_length and not no_tokens else []
+    yield from islice((note for how in result.computed_with(TFLOPS) for note in _no_work(how, missing)), 1)
+    if any(how.recompute is None for how in result.computed_with("hfu")):
+        yield info("hfu_not_computed")
+
+
+def _no_work(how: Computation, missing: Sequence[str]) -> Iterator[Note]:
+    """Why the formula gives no FLOPs, which also need what is ``missing`` of the rows."""
     if layers := how.formula.not_counted(how.shape):
         yield warning("layers_not_counted", formula=how.formula.name, layers=layers)
     elif sizes := [*how.formula.missing(how.shape), *missing]:
         yield warning("flops_rate_not_computed", formula=how.formula.name, unknown=unknown(sizes))
-    if how.recompute is None:
-        yield info("hfu_not_computed")
 
 
 def _of_skipped_updates(steps: pl.DataFrame) -> Iterator[Note]:

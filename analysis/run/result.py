@@ -25,7 +25,8 @@ STATISTICS = ("median", "mean", "p10", "p90", "n")
 class Analysis:
     """What one run achieved: all rows with their rates, one row per metric, what it was computed with, what to know.
 
-    ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings.
+    ``computation`` is of the first start, ``latest`` of the last one, which may have had other settings; ``in_force``
+    are those of the rows that the metrics are of.
     ``reliability`` is goodput by the field's terms. ``time_to_train_seconds``: from the line that says that training
     starts to the one that says that it ended; None where one is not there. ``pauses`` are saves and evaluations.
     ``sizes`` are the batches, lengths and numbers of devices that differ, the longest run first, see
@@ -44,6 +45,7 @@ class Analysis:
     flops_per_iteration: float | None
     notes: tuple[Note, ...]
     latest: Computation
+    in_force: tuple[Computation, ...]
     reliability: Reliability
     sizes: pl.DataFrame
     pauses: Pauses
@@ -93,6 +95,10 @@ class Analysis:
             raise unknown_name(msg("statistic"), statistic, STATISTICS, remedy)
         number: float | None = self._statistics[metric][statistic]
         return number
+
+    def computed_with(self, metric: str) -> tuple[Computation, ...]:
+        """The computation of the first start; of an unknown ``metric`` those that may say why it is unknown."""
+        return self.in_force if self.value(metric) is None else (self.computation,)
 
     def rate(self, name: str) -> dict[str, Any]:
         """The row of ``rates`` called ``name``."""

@@ -246,7 +246,7 @@ class Run:
     @cached_property
     def loss(self) -> Losses | None:
         """The first, the last and the lowest loss; None where none is printed."""
-        return losses_of(self.steps)
+        return losses_of(self.steps, self.records["losses"])
 
     @property
     def goodput(self) -> float | None:

@@ -86,15 +86,19 @@ def find_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Cov
     # A rate that leaves out what passes between two steps gives no time of them, one of unknown steps only its own.
     paces = [pace for pace in RATES if exact or not (pace.sizes or log.format.rate_of_passes)]
     by_rates = partial(_by_rates, rows, known, "interval" if whole else covers)
-    rates, counted = by_rates(paces), by_rates(COUNTED if exact else ())
+    rates, counted = list(by_rates(paces)), by_rates(COUNTED if exact else ())
     clocks = (_by_stamps(rows), _by_runtime(rows, _unit_of_runtime(log), log.format.clock_of_epoch))
     clock_first = covers in CLOCK_FIRST or not exact
     candidates = (*clocks, *rates, *counted) if clock_first else (*rates, *clocks, *counted)
     found = filter(None, candidates)
     first = next(found, None)
-    if (whole or covers == "window") and first is not None and first.rounding > COARSE_CLOCK:
+    if first is None or first.rounding <= COARSE_CLOCK:
+        return first
+    if whole or covers == "window":
         return min((first, *found), key=lambda times: times.rounding)
-    return first
+    of_clock = any(first is clock for clock in clocks)
+    finer = (_with_clock(rate, first, rows) for rate in rates if of_clock)
+    return next(filter(None, finer), first)
 
 
 def why_no_times(log: ParsedLog, steps: pl.DataFrame, known: KnownRun, covers: Covers | None) -> Note | None:
@@ -205,6 +209,33 @@ def _by_rates(
         times = _with_fast_steps(times, rows) if pace.time else times
         share = times.select((pl.col(RESOLUTION) / pl.col(TIME)).median()).item()
         yield FoundTimes(times, info(code, rate=column, share=share), by_clock=covers in SPREAD)
+
+
+def _with_clock(rate: FoundTimes, clock: FoundTimes, rows: pl.DataFrame) -> FoundTimes | None:
+    """The times by a ``rate`` that is finer than a coarse ``clock`` and agrees with it; None where it does not.
+
+    They agree where the rows that share a time of the clock took as long by both, to the rounding of both, and so did
+    the whole log. So the clock stays in force where the rate leaves out a pause, or spreads it.
+    """
+    unit_ms, apart = 1000 * clock.origin.fields["seconds"], pl.col("step").diff().over("start")
+    steps, part = apart.fill_null(apart.median()).fill_null(1), pl.struct("start", "epoch").rle_id()
+    both = rows.select("start", n=steps, part=part).hstack(clock.times.select(clock=TIME)).hstack(rate.times)
+    spans = (
+        both.drop_nulls("clock")
+        .group_by(pl.struct("part", "clock").rle_id().alias("span"), "part")
+        .agg(
+            off=((pl.col(TIME) - pl.col("clock")) * pl.col("n")).sum(),
+            rounding=(pl.col(RESOLUTION) * pl.col("n")).sum(),
+            nulls=pl.col(TIME).has_nulls(),
+        )
+    )
+    of_clock, of_rate = unit_ms * spans["part"].n_unique(), float(spans["rounding"].sum())
+    agrees = (spans["off"].abs() <= unit_ms + spans["rounding"]).all()
+    if not agrees or of_rate >= of_clock or abs(spans["off"].sum()) > of_clock + of_rate or spans["nulls"].any():
+        return None
+    return FoundTimes(
+        rate.times, info("time_by_finer_rate", **rate.origin.fields, **clock.origin.fields), by_clock=True
+    )
 
 
 def _with_fast_steps(times: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:

@@ -166,6 +166,8 @@ def log_of(
     notes += notes_of(ending, len(files_of(sources)) > 1)
     notes += _describe_malformed(stepped.malformed)
     notes += _describe_broken(stepped.broken, len(steps), contents.ends)
+    if not fmt.pair_lines and stepped.stepless > len(steps):
+        notes.append(warning("lines_without_step", n=stepped.stepless, of=stepped.stepless + len(steps)))
     settings, *other_settings = _settings_of_all(contents, formats, fmt)
     if masked := masked_settings(frame for _, frame in (settings, *other_settings)):
         notes.append(info("secrets_masked", n=masked))

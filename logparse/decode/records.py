@@ -40,6 +40,7 @@ def join_records(
         rows += [begins.lazy()] if name == "events" and begins is not None else []
         joined = pl.concat(rows, how="diagonal_relaxed") if rows else pl.LazyFrame(schema=_PLACE)
         frames[name] = conform(collected(joined.sort(*_PLACE, maintain_order=True)), columns)
+    frames["losses"] = _without_step_lines(frames["losses"], steps, fmt)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
     # A log can be cut between a step and what follows it, so that the last step of the file before counts too.
     ends = steps.group_by("source", maintain_order=True).agg(pl.col("step").last())
@@ -73,6 +74,16 @@ def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
     clock_read = since_1970(pl.col("timestamp")) if "timestamp" in groups else pl.col("timestamp")
     fixed = [pl.lit(value).alias(name) for name, value in record.fixed.items()]
     return rows.select("source", "line_number", clock_read, *scaled, *whole, *fixed)
+
+
+def _without_step_lines(losses: pl.DataFrame, steps: pl.DataFrame, fmt: LogFormat) -> pl.DataFrame:
+    """``losses`` without those of the rows of ``steps``: on a step line, or on the line before it that completes it."""
+    taken = steps.select("source", "line_number")
+    if any(one.belongs_to == "next" and "loss" in group_names(one.pattern) for one in fmt.companions):
+        lines = losses.sort("line_number").select("source", "line_number", at="line_number")
+        given = taken.sort("line_number").join_asof(lines, on="line_number", by="source", check_sortedness=False)
+        taken = pl.concat([taken, given.select("source", line_number="at")])
+    return losses.join(taken, on=("source", "line_number"), how="anti", maintain_order="left")
 
 
 def _memory_of_steps(steps: pl.DataFrame) -> pl.DataFrame:

@@ -128,14 +128,14 @@ class SettingSentence:
 
 @dataclass(frozen=True)
 class Record:
-    """A line that becomes a row of another frame: events, evaluations, memory or timers.
+    """A line that becomes a row of another frame: events, evaluations, memory, timers, or losses without a step.
 
     Named groups of ``pattern`` are columns of that frame, ``fixed`` fills columns that are the same for every such
     line, ``scale`` brings the numbers to the unit of their columns. ``every`` takes all matches of a line, not one.
     A group ``timestamp`` is a clock in milliseconds since 1970.
     """
 
-    frame: Literal["events", "evaluations", "memory", "timers"]
+    frame: Literal["events", "evaluations", "memory", "timers", "losses"]
     marker: str
     pattern: str
     fixed: Mapping[str, str] = field(default_factory=dict)

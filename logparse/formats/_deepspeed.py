@@ -60,8 +60,11 @@ _SIZES = {
 
 # Its launcher counts the processes of all nodes.
 LAUNCHED = SettingSentence("launcher", "dist_world_size=", r"\bdist_world_size=(?P<world_size>\d+)")
+# The arguments of the launcher, where a shell or a script shows the command.
+COMMAND = {"num_nodes": "num_nodes", "num_gpus": "devices_per_node"}
 SENTENCES = (
     LAUNCHED,
+    *(SettingSentence("command", f"--{n}", rf"\bdeepspeed\s.*--{n}[= ](?P<{n}>\d+)(?:\s|$)") for n in COMMAND),
     *(_dumped(name, r"\d+") for name in (*_SIZES, "world_size", "zero_optimization_stage")),
     *(_dumped(name) for name in ("bfloat16_enabled", "fp16_enabled")),
     SettingSentence(
@@ -97,6 +100,7 @@ NAMES = (
     Name("zero_stage", "deepspeed:zero_optimization.stage"),
     Name("world_size", "launcher:world_size"),
     Name("world_size", "profile:world_size"),
+    *(Name(quantity, f"command:{name}") for name, quantity in COMMAND.items()),
     Name("model_parameters", "stage:unique_params"),
     Name("model_parameters", "partition:billions", scale=1e9),
     Name("seq_length", "chat:max_seq_len"),

@@ -124,6 +124,8 @@ FORMAT = LogFormat(
         event("training ends", "Training completed", r"Training completed\."),
         event("save starts", "Saving model checkpoint to", r"Saving model checkpoint to .*checkpoint-(?P<step>\d+)"),
         evaluation("'eval_loss'", rf"'eval_loss': '?(?P<loss>{NUMBER})", "eval"),
+        # The bar after it may not be in the log.
+        Record("losses", "{'loss': ", rf"\{{'loss': '?(?P<loss>{NUMBER})"),
         Record("timers", "'eval_runtime'", rf"'(?P<name>eval_runtime)': '?(?P<max_ms>{NUMBER})", scale=1000),
         # Without a loss, where only metrics are computed.
         evaluation("{'eval_runtime'", r"\{'eval_runtime': ", "eval"),

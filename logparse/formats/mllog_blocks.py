@@ -4,8 +4,10 @@ It has the mean time of a step, or samples per second. What its ``step`` counts 
 beginning or the end of the block, or of the block alone), so the samples are those of the evaluation after it.
 """
 
-from logparse.formats._base import Companion, LogFormat, Reading, Sample
+from logparse.formats._base import Companion, LogFormat, Reading, Record, Sample
 from logparse.formats._mllog import BATCH, CHOICES, EVALUATED, HEAD, NAMES, RECORDS, SENTENCES, STAMP
+
+TRAIN_LOSS = r'"train_loss ?"(?:, "value")?: (?P<loss>[0-9.e+-]+)'
 
 FORMAT = LogFormat(
     name="mllog-blocks",
@@ -30,10 +32,11 @@ FORMAT = LogFormat(
     companions=(
         Companion('"tracked_stats", ', rf'{STAMP}"value": \{{"(?:train_step_time|throughput)"'),
         Companion('"eval_start"', r'"eval_start".*"samples_count": (?P<consumed_samples>\d+)'),
-        Companion('"train_loss', r'"train_loss ?"(?:, "value")?: (?P<loss>[0-9.e+-]+)', belongs_to="next"),
+        Companion('"train_loss', TRAIN_LOSS, belongs_to="next"),
         BATCH,
     ),
-    records=(*RECORDS, EVALUATED),
+    # A block has several, the last of which is that of its line.
+    records=(*RECORDS, EVALUATED, Record("losses", '"train_loss', TRAIN_LOSS)),
     sentences=SENTENCES,
     names=NAMES,
     choices=CHOICES,

@@ -29,7 +29,10 @@ LEAST_SHARE = 0.0005
 
 # Notes that give the origin of step times that no line prints.
 TIME_ORIGINS = (
-    *(f"time_by_{rate}" for rate in ("rate", "recent_rate", "rate_of_run", "rate_since_start", "lone_rate")),
+    *(
+        f"time_by_{rate}"
+        for rate in ("rate", "recent_rate", "rate_of_run", "rate_since_start", "lone_rate", "finer_rate")
+    ),
     *("time_by_stamps", "time_by_runtime"),
 )
 

@@ -15,7 +15,7 @@ from analysis.present.parts import Part, ScreenRow, ScreenRows, Sentence
 from analysis.present.views.ending import LONGEST, error_clauses, failure, short_ending
 from analysis.present.views.missing import missing_clauses
 from analysis.present.views.overheads import advice, inside_steps, named_overheads, outside_steps
-from analysis.present.views.printed_rates import TFLOPS, TOKENS, printed_text
+from analysis.present.views.printed_rates import PRINTED_PACES, TFLOPS, TOKENS, printed_text, unlike_ours_text
 from analysis.present.views.sizes import rows_of_sizes, size_shown
 from analysis.present.views.throughput import many_stalls, throughput
 from analysis.present.views.title import of_tokens, title_part
@@ -159,7 +159,7 @@ def _time(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         clauses.append(tr("exact to {unit}", unit=step_time(unit)))
     if lost.lost:
         clauses.append(_lost_updates(lost, run.generates))
-    return ScreenRow(tr("step time"), value, clauses)
+    return ScreenRow(tr("step time"), value, [*clauses, *unlike_ours_text(run, rate, PRINTED_PACES)])
 
 
 def _clock_unit(run: Run) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analysis.present.numbers import percent, three
+from analysis.present.numbers import three
 from analysis.present.parts import ScreenRow
-from analysis.present.views.printed_rates import PRINTED_RATES, TOKENS, printed_text
+from analysis.present.views.printed_rates import PRINTED_RATES, TOKENS, printed_text, unlike_ours_text
 from analysis.present.views.title import of_tokens
 from analysis.present.words.forms import big
 from analysis.run.checks.self_checks import RATES, is_withheld
@@ -19,11 +19,10 @@ from analysis.run.rates.printed_rates import (
     LoggedRate,
     rates_of_all,
     spread_of,
-    unlike_ours,
 )
 from analysis.run.rows.exclusion_reasons import STALL
 from analysis.run.run import Run
-from logparse.language import msg, tr
+from logparse.language import tr
 
 # Stalls are many above this share of the rows.
 MANY_STALLS = 0.05
@@ -37,7 +36,7 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     per_device = tr("{n} samples/s/p (per device)", n=three(samples))
     if run.batch_beyond_epoch:
         per_device = tr("at most {value}", value=per_device)
-    stalled, unlike = _with_stalls(run, rate), _unlike_ours(run, rate)
+    stalled, unlike = _with_stalls(run, rate), unlike_ours_text(run, rate, PRINTED_RATES)
     if rate[TOKENS] is None:
         of_log = [tr(PRINTED_RATES[TOKENS], n=printed_text(run, TOKENS)), _of_log(printed)] if printed else []
         return ScreenRow(tr("throughput"), "", [*of_log, per_device, *stalled, *unlike])
@@ -47,16 +46,6 @@ def throughput(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
         of_log = [tr("tokens/s/p printed by the log")]
     tokens = of_tokens(run, tr("{n} tokens/s/p", n=three(rate[TOKENS])))
     return ScreenRow(tr("throughput"), "", [tokens, *stalled, per_device, *of_log, *unlike])
-
-
-def _unlike_ours(run: Run, rate: Mapping[str, Any]) -> list[str]:
-    """The rates that the log prints and that are not ours, each with its share of ours."""
-    clauses, of_run = [], msg("over the whole run, pauses included: {share} of ours")
-    for name, (printed, ratio) in unlike_ours(run.printed, run.analysis, rate).items():
-        value = tr(PRINTED_RATES[name], n=printed_text(run, name))
-        share = msg("{share} of ours") if printed.covers != WHOLE else of_run
-        clauses += [tr("the log prints {value}", value=value), tr(share, share=percent(ratio))]
-    return clauses
 
 
 def _is_time_of(run: Run, column: str) -> bool:
@@ -82,7 +71,7 @@ def throughput_of_all(run: Run, rate: Mapping[str, Any]) -> ScreenRow | None:
     if tokens := ours.get(TOKENS_OF_ALL):
         shown = tr(PRINTED_RATES[TOKENS_OF_ALL], n=big(round(tokens)))
         clauses = [of_tokens(run, shown), tr("{n} samples/s", n=three(ours[SAMPLES]))]
-    return ScreenRow(tr("throughput"), "", [*clauses, *_unlike_ours(run, rate)])
+    return ScreenRow(tr("throughput"), "", [*clauses, *unlike_ours_text(run, rate, PRINTED_RATES)])
 
 
 def _printed_throughput(run: Run) -> ScreenRow | None:

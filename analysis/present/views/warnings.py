@@ -53,6 +53,7 @@ RANKED = (
         "rate_of_resumed_run",
         "steps_rounded",
         "step_lines_broken",
+        "lines_without_step",
         "printed_rate_unlike_clock",
         "step_lines_missing",
         "stamps_go_back",

@@ -29,7 +29,14 @@ def describe_counted_work(result: Analysis, context: RunContext) -> Iterator[Not
     """How far the chosen formula is from the real model, and why; or why MFU is unknown."""
     if context.get("packed_documents"):
         yield from _packed(result)
-    how, formula = result.computation, real_model_formula()
+    for how in result.computed_with("mfu"):
+        if notes := list(_of_computation(how)):
+            yield from notes
+            return
+
+
+def _of_computation(how: Computation) -> Iterator[Note]:
+    formula = real_model_formula()
     terms = how.formula.terms_per_token(how.shape, how.seq_length) if how.seq_length else None
     if how.formula.real_model or terms is None or how.seq_length is None:
         return

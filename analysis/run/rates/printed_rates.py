@@ -22,6 +22,7 @@ from analysis.run.result import Analysis
 from analysis.run.rows.frame_filters import known
 from logparse.context.relations import SUMMARY
 from logparse.context.run_context import RunContext
+from logparse.context.step_times import resolution
 from logparse.findings import Note, info, warning
 from logparse.light_dataclass import dataclass
 from logparse.schema import UNITS
@@ -167,6 +168,7 @@ def describe_device_mfu(
 
 
 SAMPLES, STEPS, TOKENS_OF_ALL = "samples_per_second", "steps_per_second", "tokens_per_second"
+SECONDS = "seconds_per_step"
 # So near is the rate of a run without pauses.
 SAME_RUN = 0.05
 
@@ -190,17 +192,26 @@ def rates_of_all(analysis: Analysis, rate: Mapping[str, Any]) -> dict[str, float
 def unlike_ours(
     printed: Mapping[str, LoggedRate], analysis: Analysis, rate: Mapping[str, Any]
 ) -> dict[str, tuple[LoggedRate, float]]:
-    """The ``printed`` samples/s and tokens/s that are not those of the named ``rate``, and the ratio to ours.
+    """The ``printed`` rates that are not those of the named ``rate``, and the ratio to ours.
 
     Of the whole run one alone. Tokens/s of one device are no part: they are shown in any case.
     """
-    each = f"{SAMPLES}_per_device"
-    ours = {each: rate[each]} | rates_of_all(analysis, rate)
-    known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES) if name in printed and ours.get(name))
+    each, time = f"{SAMPLES}_per_device", rate["step_time_ms"]
+    of_steps = {SECONDS: time / 1000, STEPS: 1000 / time} if time else {}
+    ours = {each: rate[each]} | rates_of_all(analysis, rate) | of_steps
+    # A bar prints the one of slow steps and the other of fast ones.
+    of_most = sorted(of_steps.keys() & printed.keys(), key=lambda name: (-printed[name].n, name))[:1]
+    known_of_both = (name for name in (TOKENS_OF_ALL, each, SAMPLES, *of_most) if name in printed and ours.get(name))
     ratios = {name: printed[name].median / ours[name] for name in known_of_both}
-    unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > SAME_RUN]
+    half = {name: _last_digit(name, printed[name], analysis.steps) / 2 / ours[name] for name in ratios}
+    unlike = [name for name, ratio in ratios.items() if abs(ratio - 1) > max(SAME_RUN, half[name])]
     of_run = [name for name in unlike if printed[name].covers == WHOLE]
     return {name: (printed[name], ratios[name]) for name in unlike if name not in of_run[1:]}
+
+
+def _last_digit(name: str, rate: LoggedRate, steps: pl.DataFrame) -> float:
+    """The unit of the last digit that the log prints of a ``rate``."""
+    return resolution(pl.Series([rate.median]) if rate.covers == WHOLE else steps[PREFIX + name].cast(pl.Float64))
 
 
 # Every training starts up, and most save: a rate within these shares of ours is that of the same steps.

@@ -6,8 +6,7 @@ TFLOP/s/p, peak utilization, MFU and HFU on every row, null where an input is un
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import polars as pl
@@ -30,8 +29,8 @@ from analysis.identify.causes_of_flops import FormulaWork
 from analysis.metrics import COMPUTED, Expression, Inputs
 from analysis.model.shape import ModelShape, working_layers
 from analysis.run.rows.frame_filters import known
+from logparse.context.recomputed_operators import recomputed_parts
 from logparse.context.run_context import RunContext
-from logparse.lazy_regex import lazy_regex
 from logparse.light_dataclass import dataclass
 
 
@@ -158,6 +157,12 @@ def by_settings(
     return pl.concat(parts).sort("at").drop("at")
 
 
+def in_force(rows: pl.DataFrame, how: Computation, later: Sequence[Later]) -> tuple[Computation, ...]:
+    """The computations of ``rows`` in their order; that of the first start where there is no row."""
+    used = _numbered(rows, later)["which"].unique(maintain_order=True) if later else ()
+    return tuple((how, *(x.how for x in later))[n] for n in used) or (how,)
+
+
 def before_changes(steps: pl.DataFrame, later: Sequence[Later]) -> pl.DataFrame:
     """The rows for which the settings of the first start hold."""
     return _numbered(steps, later).filter(pl.col("which") == 0).drop("which") if later else steps
@@ -216,11 +221,6 @@ def _by_length(lengths: list[int], flops_of: Callable[[int], float | None]) -> p
 
 
 CORE = WORDS["selective"]
-# MindFormers names operators by patterns: without a matrix product, and the attention between tokens.
-NO_PRODUCT = lazy_regex(
-    r"(.*\.)?(mul|add|cast|silu|gelu|relu|sigmoid|softmax|activation|reshape|transpose|dropout|concat|split|\w*norm\w*)"
-)
-ATTENTION = lazy_regex(r".*(flash_attention|core_attention)")
 
 
 def read_recomputation(context: RunContext) -> Recomputed | None:
@@ -266,37 +266,17 @@ def _with_selected(whole: Recomputation, selected: Recomputed | None) -> Recompu
 
 
 def _selected(context: RunContext) -> Recomputed | None:
-    """The parts of layers that are recomputed, by Megatron's list of modules or MindFormers' patterns of operators."""
+    """The parts of layers that are recomputed, by a list of modules or by patterns of operators."""
     listed, patterns = context.get("recompute_modules"), context.get("recompute_selected")
     if patterns is not None:
-        return _of_patterns(str(patterns))
+        parts = recomputed_parts(str(patterns))
+        most = EVERYTHING if parts.most is None else Recomputation(modules=parts.most)
+        setting = None if parts.least == parts.most else f"select_recompute {patterns}"
+        return Recomputed(Recomputation(modules=parts.least), most, setting)
     if listed is None or context.get("recompute") != "selective":
         return None
     names = frozenset(regex.findall(r"\w+", str(listed)))
     return _range(names & PRODUCTS, names - PRODUCTS - ELEMENTWISE, f"recompute_modules {listed}")
-
-
-def _of_patterns(text: str) -> Recomputed:
-    """Without patterns MindFormers takes those of its version: activation functions, or parts of the attention too."""
-    setting = f"select_recompute {text}"
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return Recomputed(NOTHING, EVERYTHING, setting)
-    names = [name for name in value if isinstance(name, str)] if isinstance(value, dict | list) else []
-    if not names:
-        return Recomputed(NOTHING, CORE, setting)
-    # Operators that are recomputed in some layers alone are not counted apart.
-    everywhere = not isinstance(value, dict) or all(layers is True for layers in value.values())
-    return _of_operators([name.replace("\\", "") for name in names], everywhere, setting)
-
-
-def _of_operators(names: Iterable[str], everywhere: bool, setting: str) -> Recomputed:
-    products = [name for name in names if not NO_PRODUCT.fullmatch(name)]
-    if all(ATTENTION.fullmatch(name) for name in products):
-        core = CORE if products else NOTHING
-        return Recomputed.exactly(core) if everywhere or not products else Recomputed(NOTHING, core, setting)
-    return Recomputed(NOTHING, EVERYTHING, setting)
 
 
 def _range(known: frozenset[str], unknown: frozenset[str], setting: str) -> Recomputed:

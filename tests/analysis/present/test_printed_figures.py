@@ -161,17 +161,36 @@ BANNER = (
 )
 
 
+def bars(pace: str = "20.00s/it") -> str:
+    """Dicts with a bar for each step of 20 s by the clock; ``pace`` is what the bar prints."""
+    return "".join(
+        f"{{'loss': 1.5, 'grad_norm': 0.5, 'learning_rate': 4e-05, 'epoch': {n / 20:.2f}}}\n"
+        f" {n * 100 // STEPS}%|█ | {n}/{STEPS} [{n * 20 // 60:02}:{n * 20 % 60:02}<10:00, {pace}]\n"
+        for n in range(1, STEPS + 1)
+    )
+
+
 @pytest.mark.parametrize("ratio", [0.5, 0.9, 0.94, 0.97, 1.0, 1.03, 1.07])
 @pytest.mark.parametrize("text", ["2048", None])
 def test_a_printed_rate_that_differs_is_next_to_ours(tmp_path, ratio, text):
     """The last batch of an epoch may be short: the rate of the log is that of the samples there were."""
-    bar = "".join(
-        f"{{'loss': 1.5, 'grad_norm': 0.5, 'learning_rate': 4e-05, 'epoch': {n / 20:.2f}}}\n"
-        f" {n * 100 // STEPS}%|█ | {n}/{STEPS} [{n * 20 // 60:02}:{n * 20 % 60:02}<10:00, 20.00s/it]\n"
-        for n in range(1, STEPS + 1)
-    )
     rate = f"{ratio * BATCH / 20:.3f}"
     summary = f"{{'train_runtime': {20 * STEPS / ratio:.2f}, 'train_samples_per_second': {rate}, 'epoch': 2.0}}\n"
     options = ("--seq-length", text) if text else ()
-    row = screen(tmp_path, BANNER + bar + summary, *options)
+    row = screen(tmp_path, BANNER + bars() + summary, *options)
     assert (f"the log prints {float(rate):.3g}" in row) == (abs(ratio - 1) > 0.05)
+
+
+@pytest.mark.parametrize(
+    ("pace", "shown"),
+    [
+        ("17.00s/it", "the log prints 17 s/step, 85.0 % of ours"),
+        ("20.50s/it", None),
+        ("19.10s/it", None),
+        ("0.1it/s", None),
+    ],
+)
+def test_a_printed_pace_that_differs_is_next_to_the_step_time(tmp_path, pace, shown):
+    text = " ".join(screen(tmp_path, BANNER + bars(pace)).split())
+    assert ("the log prints" in text) == (shown is not None)
+    assert shown is None or shown in text

@@ -193,6 +193,11 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"lora": True, "world_size": None},
     ),
     "deepspeed-chat": (CHAT, DEEPSPEED_STEP, {"seq_length": 512, "micro_batch_size": 8}),
+    "deepspeed-command": (
+        "+ deepspeed --num_gpus 8 --num_nodes=2 --master_addr m1 train.py",
+        DEEPSPEED_STEP,
+        {"world_size": 16, "num_nodes": 2},
+    ),
     "deepspeed-chat-model": (
         f"{CHAT} --model_name_or_path facebook/opt-1.3b",
         DEEPSPEED_STEP,

@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from logparse.context.relations import TIME
+from logparse.context.relations import OF_STEPS, TIME
 from logparse.context.run_context import Fact, RunContext, SettingsChange
 from logparse.context.step_times import RESOLUTION, KnownRun, find_times, resolution, why_no_times
 from logparse.decode.read_run import Coverage, ParsedLog
@@ -157,6 +159,25 @@ def test_a_moving_mean_tells_a_time_only_where_no_clock_does() -> None:
     assert (found.origin.code, found.by_clock) == ("time_by_recent_rate", True)
     clocked = log(step=[20, 40, 60], runtime_seconds=[40.0, 80.0, 120.0], logged_seconds_per_step=[9.0, 9.0, 9.0])
     assert times(clocked, covers="recent") == [2000.0, 2000.0, 2000.0]
+
+
+@given(ms=st.integers(150, 950), rows=st.integers(2, 40), every=st.integers(1, 10), pause=st.sampled_from((0, 4, 30)))
+def test_a_rate_that_is_finer_than_a_coarse_clock_stands_where_both_agree(
+    ms: int, rows: int, every: int, pause: int
+) -> None:
+    """A bar prints whole seconds and a rate of two decimals; the rate knows nothing of a pause in the middle."""
+    steps, rate = [every * n for n in range(1, rows + 1)], round(1000 / ms, 2)
+    clock = [float((step * ms + 1000 * pause * (step > steps[0])) // 1000) for step in steps]
+    read = log("hf-trainer-bar", step=steps, runtime_seconds=clock, **{OF_STEPS: [rate] * rows})
+    found = find_times(read, read.steps, KnownRun(RunContext()), "recent")
+    assert found is not None
+    coarse = 0.005 / rate * steps[-1] * ms < 1000
+    expected = ("time_by_finer_rate" if coarse else "time_by_runtime") if clock[-1] >= 10 else "time_by_recent_rate"
+    if clock[-1] < 10 or not pause:
+        assert found.origin.code == expected
+        assert found.times[TIME].mean() == pytest.approx(ms, rel=0.005 / rate if coarse else 0.06)
+    else:
+        assert found.origin.code == "time_by_runtime"
 
 
 def test_a_rate_of_tokens_tells_a_step_where_flags_say_what_it_holds() -> None:
