@@ -1,4 +1,4 @@
-"""Where runs are read: in this process, one after the other, or by the workers of a Ray cluster.
+"""Where runs are read: in this process, by other processes of this machine, or by the workers of a Ray cluster.
 
 Reading a run depends on its logs alone, so it may be done anywhere, and again where a worker died. Only this module
 knows Ray.
@@ -17,17 +17,39 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import logparse
+from analysis.batch.local_workers import OF_ONE_LOG, map_by_workers
 from logparse.decode.read_run import Watch
-from logparse.errors import InputError, LogparseError, NoStepLineError, UsageError, unknown_name
+from logparse.errors import InputError, LogparseError, UsageError, unknown_name
 from logparse.language import current_language, msg, tr
+from logparse.light_dataclass import dataclass
 
 ENGINES = ("local", "ray")
-# Errors of one log; the other runs are still read. Any other error would affect them too.
-OF_ONE_LOG = (InputError, NoStepLineError)
 # How often a run is retried after its worker or node died. The limit ends a run that kills every worker.
 RETRIES = 10
 
 T = TypeVar("T")
+
+
+def no_progress(number: int) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Who reads runs: an engine, how many ``workers`` where it is local, and how many ``cores`` each of them uses.
+
+    One worker is this process. It calls the ``watches`` of the runs. Workers call ``done`` with the number of each run
+    that was read.
+    """
+
+    engine: str = "local"
+    workers: int = 1
+    cores: int = 1
+    watches: Sequence[Watch | None] = ()
+    done: Callable[[int], object] = no_progress
+
+
+HERE = Readers()
 
 
 def check_engine(engine: str) -> None:
@@ -37,43 +59,41 @@ def check_engine(engine: str) -> None:
 
 
 def map_runs(
-    read: Callable[..., T],
-    runs: Sequence[tuple[str, Sequence[str]]],
-    engine: str = "local",
-    watches: Sequence[Watch | None] = (),
-    cores: int = 1,
+    read: Callable[..., T], runs: Sequence[tuple[str, Sequence[str]]], readers: Readers = HERE
 ) -> Iterator[T | LogparseError]:
     """What ``read(logs, name=name)`` returns for each of ``runs``, in their order.
 
-    If the logs of a run cannot be read, the error takes the place of its result. Without a cluster ``read`` also gets
-    the watch of the run. On a cluster each run gets ``cores`` cores. Raises UsageError if Ray or its workers cannot be
-    used.
+    If the logs of a run cannot be read, the error takes the place of its result. In this process ``read`` also gets the
+    watch of the run; for workers it must be picklable. Raises UsageError if Ray or its workers cannot be used.
     """
-    if engine == "ray" and runs:
-        yield from _by_ray(read, runs, cores)
-        return
-    for (name, logs), watch in zip_longest(runs, watches):
-        try:
-            yield read(logs, name=name, watch=watch)
-        except OF_ONE_LOG as error:
-            yield error
+    if readers.engine == "ray" and runs:
+        yield from _by_ray(read, runs, readers)
+    elif readers.workers > 1:
+        yield from map_by_workers(read, runs, readers.workers, readers.cores, readers.done)
+    else:
+        for number, ((name, logs), watch) in enumerate(zip_longest(runs, readers.watches)):
+            try:
+                yield read(logs, name=name, watch=watch)
+            except OF_ONE_LOG as error:
+                yield error
+            readers.done(number)
 
 
 def _by_ray(
-    read: Callable[..., T], runs: Sequence[tuple[str, Sequence[str]]], cores: int
+    read: Callable[..., T], runs: Sequence[tuple[str, Sequence[str]]], readers: Readers
 ) -> Iterator[T | LogparseError]:
     if any("-" in logs for _, logs in runs):
         problem = tr("the workers of Ray cannot read the standard input of this process")
         raise UsageError(problem, remedy=tr("write it to a file that every node can read, or omit --engine"))
     with _cluster() as ray:
-        task = ray.remote(num_cpus=cores, max_retries=RETRIES)(_task())
+        task = ray.remote(num_cpus=readers.cores, max_retries=RETRIES)(_task())
         sent = ray.put(ray.cloudpickle.dumps(read))
         where = {"folder": str(Path.cwd()), "language": current_language(), "version": logparse.__version__}
         # Enough that no worker is idle, and few enough that few results wait to be fetched.
         ahead = 2 * int(ray.cluster_resources().get("CPU", 1)) + 2
         waiting: deque[tuple[Sequence[str], Any]] = deque()
         for name, logs in runs:
-            waiting.append((logs, task.remote(sent, list(logs), name, cores, **where)))
+            waiting.append((logs, task.remote(sent, list(logs), name, readers.cores, **where)))
             if len(waiting) >= ahead:
                 yield _fetched(ray, *waiting.popleft())
         while waiting:
@@ -133,7 +153,7 @@ def _task() -> Callable[..., tuple[str, Any]]:
 
             if logparse.__version__ != version:
                 return "other", (platform.node(), logparse.__version__)
-            from analysis.batch.engine import OF_ONE_LOG
+            from analysis.batch.local_workers import OF_ONE_LOG
             from logparse.errors import LogparseError
             from logparse.language import speaking
         except ImportError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import typer
@@ -54,5 +54,23 @@ def print_json(document: Any, default: Callable[[Any], str] | None = None) -> No
 
     ``default`` makes text of what JSON has no form for.
     """
+    typer.echo(_json(document, default))
+
+
+def print_long_json(document: dict[str, Any], name: str, elements: Iterable[str]) -> None:
+    """``print_json`` with the ``elements``, each a text of JSON, as the list ``name``, one held at a time."""
+    before, after = _json(document | {name: []}).split(f'"{name}": []', 1)
+    typer.echo(f'{before}"{name}": [', nl=False)
+    between = ""
+    for element in elements:
+        # An element of a list of an object is two columns further in, one for each.
+        text = _json(json.loads(element)).replace("\n", "\n  ")
+        typer.echo(f"{between}\n  {text}", nl=False)
+        between = ","
+    end = "\n " if between else ""
+    typer.echo(f"{end}]{after}")
+
+
+def _json(document: Any, default: Callable[[Any], str] | None = None) -> str:
     is_utf8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(document, indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=default))
+    return json.dumps(document, indent=1, ensure_ascii=not is_utf8, allow_nan=False, default=default)

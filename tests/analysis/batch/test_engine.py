@@ -21,10 +21,11 @@ from helpers import ROOT, megatron_log, run_logparse, run_process
 from polars.testing import assert_frame_equal
 
 from analysis.batch import engine
-from analysis.batch.engine import map_runs
+from analysis.batch.engine import Readers, map_runs
 from logparse.errors import InputError, NoStepLineError, UsageError
 from logparse.language import current_language, speaking
 
+RAY = Readers("ray")
 RUNS = [("a", ["a.log"]), ("b", ["b.log", "c.log"]), ("d", ["d.log"])]
 
 
@@ -89,7 +90,7 @@ def told(outcomes):
 
 
 def test_both_engines_give_the_same_in_the_order_of_the_runs(worker):
-    here, there = (told(map_runs(read, RUNS, name)) for name in engine.ENGINES)
+    here, there = (told(map_runs(read, RUNS, Readers(name))) for name in engine.ENGINES)
     assert here == there
     assert [o[0] for o in here] == ["a", NoStepLineError, "d"]
 
@@ -97,21 +98,21 @@ def test_both_engines_give_the_same_in_the_order_of_the_runs(worker):
 def test_a_worker_is_told_language_folder_and_cores(worker, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with speaking("zh"):
-        first, second, _ = map_runs(read, RUNS, "ray", cores=3)
+        first, second, _ = map_runs(read, RUNS, Readers("ray", cores=3))
     assert first[2] == str(tmp_path)
     assert second.remedy == "zh"
     assert (worker.asked["num_cpus"], worker.asked["max_retries"]) == (3, engine.RETRIES)
 
 
 def test_few_runs_are_handed_out_ahead_and_the_cluster_is_left(worker):
-    outcomes = map_runs(read, [(str(n), [f"{n}.log"]) for n in range(50)], "ray")
+    outcomes = map_runs(read, [(str(n), [f"{n}.log"]) for n in range(50)], RAY)
     assert [name for name, _, _ in outcomes] == [str(n) for n in range(50)]
     assert worker.most == 6
     assert worker.left
 
 
 def test_whoever_stops_early_leaves_the_cluster(worker):
-    outcomes = map_runs(read, RUNS, "ray")
+    outcomes = map_runs(read, RUNS, RAY)
     next(outcomes)
     outcomes.close()
     assert worker.left
@@ -120,22 +121,22 @@ def test_whoever_stops_early_leaves_the_cluster(worker):
 @pytest.mark.parametrize("name", engine.ENGINES)
 def test_what_is_wrong_with_every_run_is_raised(worker, name):
     with pytest.raises(UsageError, match="no such device"):
-        list(map_runs(refuse, RUNS, name))
+        list(map_runs(refuse, RUNS, Readers(name)))
 
 
 def test_without_runs_no_cluster_is_needed(monkeypatch):
     monkeypatch.setattr(engine, "_connected", lambda: pytest.fail("connected"))
-    assert list(map_runs(read, [], "ray")) == []
+    assert list(map_runs(read, [], RAY)) == []
 
 
 def test_a_worker_has_no_standard_input():
     with pytest.raises(UsageError, match="cannot read the standard input"):
-        list(map_runs(read, [*RUNS, ("stdin", ["-"])], "ray"))
+        list(map_runs(read, [*RUNS, ("stdin", ["-"])], RAY))
 
 
 def test_a_run_that_kills_every_worker_stops_no_other(worker):
     worker.answer = RuntimeError("The worker died unexpectedly\nand so on")
-    outcomes = list(map_runs(read, RUNS, "ray"))
+    outcomes = list(map_runs(read, RUNS, RAY))
     assert [str(error) for error in outcomes][1] == (
         "all workers that read this log died: The worker died unexpectedly\n"
         "  where: b.log\n"
@@ -147,14 +148,14 @@ def test_a_run_that_kills_every_worker_stops_no_other(worker):
 def test_a_defect_on_a_worker_is_one_here(worker):
     worker.answer = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
-        list(map_runs(read, RUNS, "ray"))
+        list(map_runs(read, RUNS, RAY))
 
 
 @pytest.mark.parametrize(
     ("modules", "version", "folder", "said"),
     [
         ({"logparse": None}, "0.1.0", ".", "a worker has no logparse\n  where: here\n  try:   install logparse"),
-        ({"analysis.batch.engine": None}, None, ".", "a worker has no logparse"),
+        ({"analysis.batch.local_workers": None}, None, ".", "a worker has no logparse"),
         ({}, "9.9", ".", "a worker has logparse 0.1.0\n  where: here\n  try:   install logparse 9.9 on every node"),
         ({}, None, "nowhere", "a worker cannot access the folder nowhere\n  where: here\n  try:   start logparse in"),
     ],
@@ -167,7 +168,7 @@ def test_a_worker_that_cannot_be_used_says_why(worker, monkeypatch, modules, ver
     real = engine.logparse.__version__
     monkeypatch.setattr(engine, "logparse", SimpleNamespace(__version__=version or real))
     with pytest.raises(UsageError) as caught:
-        list(map_runs(read, RUNS, "ray"))
+        list(map_runs(read, RUNS, RAY))
     assert str(caught.value).startswith(said)
 
 
@@ -284,9 +285,10 @@ DYING = """
 import sys
 from functools import partial
 from pathlib import Path
-from analysis.commands._output_folder import DrawingOptions, write_into
+from analysis.batch.engine import Readers, map_runs
+from analysis.commands._output_folder import DrawingOptions, write_results
+from analysis.files.result_folder import ResultFolder
 from analysis.run.build import analyze_logs
-from analysis.batch.engine import map_runs
 from analysis.project.choose_options import choose
 
 def dying(analyze, folder, raylet):
@@ -309,8 +311,8 @@ folder, raylet, *logs = sys.argv[1:]
 analyze = partial(analyze_logs, how=choose({}))
 runs = [(str(n), [log]) for n, log in enumerate(logs * 3)]
 for name, read, engine in (("here", analyze, "local"), ("there", dying(analyze, Path(folder), int(raylet)), "ray")):
-    (Path(folder) / name).mkdir()
-    write_into(Path(folder) / name, list(map_runs(read, runs, engine)), DrawingOptions(None), apart=True, failed=None)
+    results = list(map_runs(read, runs, Readers(engine)))
+    write_results(results, ResultFolder(folder + "/" + name), DrawingOptions(None), force=False)
 """
 
 
