@@ -28,8 +28,8 @@ from logparse.language import current_language, tr, use_language
 OF_ONE_LOG = (InputError, NoStepLineError)
 # How many processes may die of one run. One that dies is often ended by a user or for want of memory.
 ATTEMPTS = 3
-# The variable that sets how many threads polars starts.
-THREADS = "POLARS_MAX_THREADS"
+# The variables that set how many threads polars starts, and which warnings Python prints.
+THREADS, WARNINGS = "POLARS_MAX_THREADS", "PYTHONWARNINGS"
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def map_by_workers(
     is read, in any order. If all workers that read a run die, an InputError takes the place of its result.
     """
     waiting: deque[Future[Any]] = deque()
-    with _threads_of_polars(cores), _Workers(read, workers) as pool:
+    with _environment(cores), _Workers(read, workers) as pool:
         for number, (name, logs) in enumerate(runs):
             waiting.append(pool.begin(name, logs, partial(done, number)))
             # Enough that no worker is idle, and few enough that few results wait.
@@ -107,16 +107,21 @@ class _Workers:
 
 
 @contextmanager
-def _threads_of_polars(cores: int) -> Iterator[None]:
-    """Let polars start so many threads in processes that begin within the block, unless the user says otherwise."""
-    if THREADS in os.environ:
-        yield
-        return
-    os.environ[THREADS] = str(cores)
+def _environment(cores: int) -> Iterator[None]:
+    """What processes that begin within the block find: how many threads polars starts, unless the user says otherwise.
+
+    The process that frees what others leave behind prints a warning where a signal ends this one.
+    """
+    before = {name: os.environ.get(name) for name in (THREADS, WARNINGS)}
+    os.environ.setdefault(THREADS, str(cores))
+    os.environ[WARNINGS] = ",".join(filter(None, (before[WARNINGS], "ignore:resource_tracker")))
     try:
         yield
     finally:
-        del os.environ[THREADS]
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 # In a worker.
