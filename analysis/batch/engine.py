@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
 import logparse
 from analysis.batch.local_workers import OF_ONE_LOG, map_by_workers
+from analysis.batch.own_process import ProcessLostError, iterate_apart
 from logparse.decode.read_run import Watch
 from logparse.errors import InputError, LogparseError, UsageError, unknown_name
 from logparse.language import current_language, msg, tr
@@ -85,15 +85,33 @@ def _by_ray(
     if any("-" in logs for _, logs in runs):
         problem = tr("the workers of Ray cannot read the standard input of this process")
         raise UsageError(problem, remedy=tr("write it to a file that every node can read, or omit --engine"))
+    sent = _imported().cloudpickle.dumps(read)
+    try:
+        # Where its cluster ends, Ray ends the process that asks it.
+        for number, result in enumerate(iterate_apart(on_cluster, sent, runs, readers.cores)):
+            readers.done(number)
+            yield result
+    except ProcessLostError as error:
+        raise _lost() from error
+
+
+def _lost() -> UsageError:
+    remedy = tr("check the cluster with `ray status`, and run the command again")
+    problem = tr("lost the connection to the Ray cluster")
+    return UsageError(problem, where=os.environ.get("RAY_ADDRESS"), remedy=remedy)
+
+
+def on_cluster(read: bytes, runs: Sequence[tuple[str, Sequence[str]]], cores: int) -> Iterator[Any]:
+    """What the pickled ``read`` returns for each of ``runs`` on the workers of a Ray cluster, each with ``cores``."""
     with _cluster() as ray:
-        task = ray.remote(num_cpus=readers.cores, max_retries=RETRIES)(_task())
-        sent = ray.put(ray.cloudpickle.dumps(read))
+        task = ray.remote(num_cpus=cores, max_retries=RETRIES)(_task())
+        sent = ray.put(read)
         where = {"folder": str(Path.cwd()), "language": current_language(), "version": logparse.__version__}
         # Enough that no worker is idle, and few enough that few results wait to be fetched.
         ahead = 2 * int(ray.cluster_resources().get("CPU", 1)) + 2
         waiting: deque[tuple[Sequence[str], Any]] = deque()
         for name, logs in runs:
-            waiting.append((logs, task.remote(sent, list(logs), name, readers.cores, **where)))
+            waiting.append((logs, task.remote(sent, list(logs), name, cores, **where)))
             if len(waiting) >= ahead:
                 yield _fetched(ray, *waiting.popleft())
         while waiting:
@@ -102,13 +120,12 @@ def _by_ray(
 
 @contextmanager
 def _cluster() -> Iterator[Any]:
-    """Ray, connected within the block. Its messages about dead nodes go to stderr, since they are no result."""
-    with redirect_stdout(sys.stderr):
-        ray = _connected()
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
+    """Ray, connected within the block."""
+    ray = _connected()
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
 
 
 def _connected() -> Any:
@@ -117,11 +134,10 @@ def _connected() -> Any:
     # without a server for a quarter of an hour.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
-    try:
-        import ray
-    except ImportError as error:
-        problem = tr("--engine ray needs Ray, which is not installed")
-        raise UsageError(problem, remedy=tr("pip install 'logparse[ray]'")) from error
+    if os.environ.get("RAY_ADDRESS", "").startswith(("127.", "localhost")):
+        # Otherwise Ray takes another address of this machine, where a cluster of the loopback does not listen.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray = _imported()
     try:
         # RAY_ADDRESS beats "auto", which is the cluster that this machine is a node of.
         ray.init(address="auto", log_to_driver=False, logging_level=logging.CRITICAL)
@@ -129,6 +145,16 @@ def _connected() -> Any:
         problem = tr("cannot connect to a Ray cluster: {reason}", reason=str(error).partition("\n")[0])
         remedy = tr("run logparse on a node of the cluster, or set RAY_ADDRESS; `ray start --head` starts a cluster")
         raise UsageError(problem, where=os.environ.get("RAY_ADDRESS"), remedy=remedy) from error
+    return ray
+
+
+def _imported() -> Any:
+    """The module of Ray. Raises UsageError if it is missing."""
+    try:
+        import ray
+    except ImportError as error:
+        problem = tr("--engine ray needs Ray, which is not installed")
+        raise UsageError(problem, remedy=tr("pip install 'logparse[ray]'")) from error
     return ray
 
 
@@ -175,8 +201,11 @@ def _fetched(ray: Any, logs: Sequence[str], reference: Any) -> Any:
     """The result of a worker for ``logs``. Raises UsageError if a worker cannot be used, or refuses every run."""
     try:
         state, answer = ray.get(reference)
-    except ray.exceptions.RayTaskError:
-        raise
+    except ray.exceptions.RayTaskError as error:
+        # Its class exists in this process alone.
+        raise getattr(error, "cause", None) or error from None
+    except ray.exceptions.LocalRayletDiedError:
+        raise _lost() from None
     except ray.exceptions.RayError as error:
         problem = tr("all workers that read this log died: {reason}", reason=str(error).partition("\n")[0])
         return InputError(problem, where=logs[0], remedy=tr("read this log alone, without --engine; see the Ray logs"))

@@ -9,7 +9,6 @@ import gc
 import os
 import pickle
 import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -17,10 +16,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
-from multiprocessing import active_children, get_context, parent_process
+from multiprocessing import active_children, get_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from analysis.batch.own_process import end_with_parent
 from logparse.errors import InputError, LogparseError, NoStepLineError
 from logparse.language import current_language, tr, use_language
 
@@ -78,6 +78,9 @@ class _Workers:
         for process in set(active_children()) - self._others:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
+        while not self._free.empty():
+            if (worker := self._free.get()) is not None:
+                worker.shutdown()
 
     def begin(self, name: str, logs: Sequence[str], then: Callable[[], object]) -> Future[Any]:
         """Read a run when a process is free, and call ``then``. Both happen in the language of this thread."""
@@ -91,7 +94,7 @@ class _Workers:
                 try:
                     return worker.submit(_read_here, name, logs).result()
                 except BrokenProcessPool:
-                    worker.shutdown(wait=False)
+                    worker.shutdown()
                     worker = None
                     if self._stopped:
                         raise
@@ -129,7 +132,7 @@ def _environment(cores: int) -> Iterator[None]:
 
 def _begin(read: bytes, language: str) -> None:
     """Prepare a worker, which ends when the process that started it does."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     gc.set_threshold(200_000, 20, 50)
     use_language(language)
     global _read
@@ -146,9 +149,3 @@ def _read_here(name: str, logs: list[str]) -> Any:
         return _read(logs, name=name)
     except OF_ONE_LOG as error:
         return error
-
-
-def _end_with_parent() -> None:
-    if (parent := parent_process()) is not None:
-        parent.join()
-    os._exit(1)

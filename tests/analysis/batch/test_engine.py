@@ -4,11 +4,13 @@ The cluster has two nodes, each with processes of its own on this machine. Whoev
 """
 
 import json
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,11 +19,13 @@ from unittest.mock import patch
 import cores
 import polars as pl
 import pytest
+import read_apart
 from helpers import ROOT, megatron_log, run_logparse, run_process
 from polars.testing import assert_frame_equal
 
 from analysis.batch import engine
 from analysis.batch.engine import Readers, map_runs
+from analysis.batch.own_process import ProcessLostError, iterate_apart
 from logparse.errors import InputError, NoStepLineError, UsageError
 from logparse.language import current_language, speaking
 
@@ -46,7 +50,9 @@ def refuse(logs, name, watch=None):
 class Worker:
     """A Ray of one worker, this process. ``answers`` stand for those of workers that cannot be used."""
 
-    exceptions = SimpleNamespace(RayError=RuntimeError, RayTaskError=ZeroDivisionError)
+    exceptions = SimpleNamespace(
+        RayError=RuntimeError, RayTaskError=ZeroDivisionError, LocalRayletDiedError=ConnectionError
+    )
     cloudpickle = pickle
 
     def __init__(self, answer: Any = None) -> None:
@@ -81,6 +87,8 @@ class Worker:
 def worker(monkeypatch):
     ray = Worker()
     monkeypatch.setattr(engine, "_connected", lambda: ray)
+    monkeypatch.setattr(engine, "_imported", lambda: ray)
+    monkeypatch.setattr(engine, "iterate_apart", lambda generator, *arguments: generator(*arguments))
     monkeypatch.setenv("POLARS_MAX_THREADS", "1")
     return ray
 
@@ -145,6 +153,12 @@ def test_a_run_that_kills_every_worker_stops_no_other(worker):
     assert {type(error) for error in outcomes} == {InputError}
 
 
+def test_a_lost_cluster_ends_the_command(worker):
+    worker.answer = ConnectionError("the raylet died")
+    with pytest.raises(UsageError, match="lost the connection to the Ray cluster"):
+        list(map_runs(read, RUNS, RAY))
+
+
 def test_a_defect_on_a_worker_is_one_here(worker):
     worker.answer = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
@@ -200,6 +214,40 @@ def test_without_a_cluster_people_are_told_how_to_get_one(tmp_path):
     assert "`ray start --head` starts a cluster" in done.stderr
 
 
+# Processes of this machine.
+
+
+def test_what_a_killed_process_had_is_read_by_another(tmp_path, monkeypatch):
+    """Runs come in their order; one that kills each process that reads it is one error, and no process is left."""
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    before, finished = set(active_children()), []
+    runs = [(name, [f"{name}.log"]) for name in ("a", "once", "none", "always", "z")]
+    readers = Readers(workers=2, cores=3, done=finished.append)
+    with speaking("zh"):
+        a, once, none, always, z = map_runs(partial(read_apart.read, folder=tmp_path), runs, readers)
+    assert (a, once, z) == (("a", "3"), ("once", "3"), ("z", "3"))
+    assert isinstance(none, NoStepLineError)
+    assert "日志" in str(none)
+    assert isinstance(always, InputError)
+    assert "3 个进程都异常退出" in str(always)
+    assert [len((tmp_path / name).read_text().split()) for name in ("once", "always")] == [2, 3]
+    assert sorted(finished) == [0, 1, 2, 3, 4]
+    assert set(active_children()) == before
+    assert "POLARS_MAX_THREADS" not in os.environ
+
+
+def test_a_generator_may_end_its_own_process():
+    numbers = iterate_apart(read_apart.count_and_die, 3)
+    assert [next(numbers), next(numbers), next(numbers)] == [0, 1, 2]
+    with pytest.raises(ProcessLostError):
+        next(numbers)
+
+
+def test_an_error_that_cannot_be_sent_arrives_as_text():
+    with pytest.raises(RuntimeError, match="Local: why"):
+        list(iterate_apart(read_apart.refuse))
+
+
 # A cluster of two nodes.
 
 
@@ -217,7 +265,9 @@ def cluster(tmp_path_factory) -> Iterator[Any]:
 
 
 CLUSTER = """
-import json, sys
+import json, os, sys
+# Bind to the loopback.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 from ray.cluster_utils import Cluster
 cluster = Cluster()
 quick = {"health_check_period_ms": 500, "health_check_failure_threshold": 2}
