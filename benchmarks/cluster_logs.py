@@ -2,12 +2,17 @@
 
 A job is Megatron on as many devices as it has ranks. The last rank prints the step lines, as in Megatron; the others
 print what they say at the start, some of it twice. Every tenth job fails: one of its ranks prints an exception. Jobs
-differ by 1 % in their pace. The same numbers each time.
+differ by 1 % in their pace. The same numbers each time. `measure` runs `logparse analyze --each` over them.
 
-    python benchmarks/cluster_logs.py FOLDER [JOBS] [RANKS] [STEPS]
+    python benchmarks/cluster_logs.py write FOLDER [JOBS] [RANKS] [STEPS]
+    python benchmarks/cluster_logs.py measure FOLDER OUT [OPTION...]
+    python benchmarks/cluster_logs.py discover FOLDER
 """
 
+import resource
+import subprocess
 import sys
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -77,5 +82,52 @@ def write_cluster(folder: Path, jobs: int = JOBS, ranks: int = RANKS, steps: int
         write_job(folder, job, ranks, steps)
 
 
+def memory_of(process: int) -> tuple[int, int]:
+    """MiB that the command and the largest of its workers hold now; the workers of Ray are not its children."""
+    sizes = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            name = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        own = int(folder.name) == process
+        if own or int(status["PPid"]) == process or name.startswith(b"ray::task"):
+            sizes[own] = max(sizes.get(own, 0), int(status.get("VmRSS", "0").split()[0]) >> 10)
+    return sizes.get(True, 0), sizes.get(False, 0)
+
+
+def measure(folder: str, out: str, *options: str) -> None:
+    """Print time and memory of the command, each minute and at its end."""
+    program = str(Path(sys.executable).with_name("logparse"))
+    begin, most, next_line = time.monotonic(), (0, 0), 60.0
+    command = [program, "analyze", "--each", folder, "-o", out, "--force", "-q", *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            most = tuple(map(max, most, memory_of(process.pid)))
+            if time.monotonic() - begin > next_line:
+                print(f"{next_line:6.0f} s  command {most[0]} MiB, largest worker {most[1]} MiB", flush=True)
+                next_line += 60
+            time.sleep(0.5)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        f"{time.monotonic() - begin:.0f} s wall, {used.ru_utime + used.ru_stime:.0f} s CPU (without Ray),"
+        f" command {most[0]} MiB, largest worker {most[1]} MiB, exit {process.returncode}: {' '.join(options)}"
+    )
+
+
+def discover(folder: str) -> None:
+    """Print time and memory of finding the runs."""
+    from logparse.inputs.run_discovery import named_runs
+
+    runs = named_runs([folder], each=True)
+    files, mib = sum(len(files) for _, files in runs), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"{len(runs):,} runs of {files:,} files: {time.process_time():.1f} s CPU, {mib} MiB")
+
+
 if __name__ == "__main__":
-    write_cluster(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    what, place, *others = sys.argv[1:]
+    if what == "write":
+        write_cluster(Path(place), *map(int, others))
+    else:
+        {"measure": measure, "discover": discover}[what](place, *others)
