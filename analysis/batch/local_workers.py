@@ -113,7 +113,7 @@ class _Workers:
 def _environment(cores: int) -> Iterator[None]:
     """What processes that begin within the block find: how many threads polars starts, unless the user says otherwise.
 
-    The process that frees what others leave behind prints a warning where a signal ends this one.
+    Where a signal ends this process, the one that cleans up after it would print a warning.
     """
     before = {name: os.environ.get(name) for name in (THREADS, WARNINGS)}
     os.environ.setdefault(THREADS, str(cores))
