@@ -153,10 +153,18 @@ def test_a_run_that_kills_every_worker_stops_no_other(worker):
     assert {type(error) for error in outcomes} == {InputError}
 
 
-def test_a_lost_cluster_ends_the_command(worker):
+def test_a_lost_cluster_ends_the_command(worker, monkeypatch):
     worker.answer = ConnectionError("the raylet died")
-    with pytest.raises(UsageError, match="lost the connection to the Ray cluster"):
+    with pytest.raises(UsageError, match="lost the connection to the Ray cluster") as caught:
         list(map_runs(read, RUNS, RAY))
+    assert caught.value.exit_code == 2
+    # Where its own node dies, Ray ends the process that asks it.
+    monkeypatch.setattr(engine, "on_cluster", read_apart.count_and_die)
+    monkeypatch.setattr(engine, "iterate_apart", lambda generator, *_: iterate_apart(generator, 2))
+    outcomes = map_runs(read, RUNS, RAY)
+    assert [next(outcomes), next(outcomes)] == [0, 1]
+    with pytest.raises(UsageError, match="lost the connection to the Ray cluster"):
+        next(outcomes)
 
 
 def test_a_defect_on_a_worker_is_one_here(worker):
