@@ -48,10 +48,10 @@ def rank_lines(rank: int, begin: datetime) -> list[str]:
     ]
 
 
-def step_lines(rng: np.random.Generator, begin: datetime, ranks: int, steps: int) -> list[str]:
-    """The step lines of a job; its first step is slow."""
+def step_lines(rng: np.random.Generator, begin: datetime, ranks: int, steps: int, done: int) -> list[str]:
+    """The lines of the steps that a job has ``done``; its first step is slow."""
     pace, clock, lines = MS * np.exp(rng.normal(0, SPREAD)), begin, []
-    for step in range(1, steps + 1):
+    for step in range(1, done + 1):
         ms = pace * (4 if step == 1 else 1) * np.exp(rng.normal(0, STEP_SPREAD))
         clock += timedelta(milliseconds=ms)
         figures = {"ms": ms, "tflops": 960_000 / ms, "loss": 2 + 8 * np.exp(-step / 40), "norm": 1 + 8 / step}
@@ -68,7 +68,7 @@ def write_job(folder: Path, job: int, ranks: int, steps: int) -> None:
         lines = settings_lines(ranks, steps) if rank == 0 else []
         lines += rank_lines(rank, begin)
         if rank == ranks - 1:
-            lines += step_lines(rng, begin, ranks, steps // 2 if fails else steps)
+            lines += step_lines(rng, begin, ranks, steps, steps // 2 if fails else steps)
         if fails and rank == ranks // 2:
             lines.append(EXCEPTION.format(rank=rank).rstrip())
         place = folder / f"job_{job:05}/attempt_0/{rank}"
