@@ -14,7 +14,6 @@ from analysis.charts.of_run import RunCharts
 from analysis.commands._named_sides import named_sides
 from analysis.commands._output_folder import (
     DrawingOptions,
-    tables_of,
     write_results,
 )
 from analysis.compare.comparability import check_allowed
@@ -30,6 +29,7 @@ from analysis.files.outputs import (
     write_table,
 )
 from analysis.files.result_folder import ResultFolder
+from analysis.files.run_tables import tables_of
 from analysis.history.pseudonym_key import pseudonyms_of_answer
 from analysis.present.as_json import plain
 from analysis.present.html import html

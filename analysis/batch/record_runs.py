@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from analysis.batch.analyze_runs import analyze_all
+from analysis.batch.engine import HERE, Readers
 from analysis.history.record_run import Marks, keep
 from analysis.history.store import History, RecordedElsewhereError, State
 from analysis.run.notes import PERHAPS_ANOTHER_RUN
@@ -35,7 +36,7 @@ def record_all(
     marks: Marks,
     store: History,
     report: Callable[[Note], object],
-    engine: str = "local",
+    readers: Readers = HERE,
     each: bool = False,
 ) -> tuple[list[Recorded], list[LogparseError]]:
     """Record every run by its name. Returns the recorded runs, and the error of each other run.
@@ -44,7 +45,7 @@ def record_all(
     """
     done: list[Recorded] = []
     failed: list[LogparseError] = []
-    for result in analyze_all(runs, how, engine):
+    for result in analyze_all(runs, how, readers):
         if isinstance(result, LogparseError):
             if each:
                 without_each([result])

@@ -91,8 +91,19 @@ NUMBERS = tuple(column.name for column in RUNS_COLUMNS if column.dtype in (INT, 
 
 def runs_table(runs: Sequence[Run]) -> pl.DataFrame:
     """One row of RUNS_COLUMNS for each of ``runs``, in their order."""
-    rows = pl.DataFrame([_row(run) for run in runs], {column.name: column.dtype for column in RUNS_COLUMNS})
-    return with_outliers(without_yearless(rows))
+    return runs_of([run_row(run) for run in runs])
+
+
+def runs_of(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """The table of ``rows`` that ``run_row`` made."""
+    frame = pl.DataFrame(rows, {column.name: column.dtype for column in RUNS_COLUMNS}, orient="row")
+    return with_outliers(without_yearless(frame))
+
+
+def run_row(run: Run) -> tuple[Any, ...]:
+    """The values of RUNS_COLUMNS of ``run``; which runs are outliers only the table of all knows."""
+    values = _row(run)
+    return tuple(values.get(column.name) for column in RUNS_COLUMNS)
 
 
 def _row(run: Run) -> dict[str, Any]:
@@ -157,13 +168,20 @@ def own_overheads(run: Run) -> list[Overhead]:
 
 
 def overheads_table(runs: Sequence[Run]) -> pl.DataFrame:
-    """One row of OVERHEAD_COLUMNS for each loss of each of ``runs``, the dearest of a run first."""
-    rows = [
-        (run.name, x.cause, x.share, x.seconds, x.device_hours, x.useful_without, x.rate_without)
-        for run in runs
-        for x in run.overheads
-    ]
+    """One row of OVERHEAD_COLUMNS for each loss of each of ``runs``, the largest of a run first."""
+    return overheads_of([row for run in runs for row in overhead_rows(run)])
+
+
+def overheads_of(rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
+    """The table of ``rows`` that ``overhead_rows`` made."""
     return pl.DataFrame(rows, {column.name: column.dtype for column in OVERHEAD_COLUMNS}, orient="row")
+
+
+def overhead_rows(run: Run) -> tuple[tuple[Any, ...], ...]:
+    """The values of OVERHEAD_COLUMNS of each loss of ``run``, the largest first."""
+    return tuple(
+        (run.name, x.cause, x.share, x.seconds, x.device_hours, x.useful_without, x.rate_without) for x in run.overheads
+    )
 
 
 def lost_by_cause(runs: pl.DataFrame, overheads: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import typer
@@ -58,8 +58,29 @@ def print_json(document: Any, default: Callable[[Any], str] | None = None, compa
 
     ``default`` makes text of what JSON has no form for. A document that ``compact`` makes short is one line.
     """
+    typer.echo(_json(document if compact is None else compact(document), compact is not None, default))
+
+
+def print_long_json(document: dict[str, Any], runs: Iterable[str], compact: Shortened | None = None) -> None:
+    """``print_json`` with the ``runs``, each a text of JSON, as its list of that name, one held at a time."""
+    empty = document | {"runs": []}
+    if compact is None:
+        frame, opening, end = _json(empty), '"runs": [', "\n "
+        # A run is two columns further in: one for the object, one for its list.
+        texts = ("\n  " + _json(json.loads(run)).replace("\n", "\n  ") for run in runs)
+    else:
+        frame, opening, end = _json(compact(empty), short=True), '"runs":[', ""
+        texts = (_json(compact({"runs": [json.loads(run)]})["runs"][0], short=True) for run in runs)
+    before, after = frame.split(f"{opening}]", 1)
+    typer.echo(before + opening, nl=False)
+    between = ""
+    for text in texts:
+        typer.echo(between + text, nl=False)
+        between = ","
+    typer.echo(f"{end if between else ''}]{after}")
+
+
+def _json(document: Any, short: bool = False, default: Callable[[Any], str] | None = None) -> str:
     is_utf8 = sys.stdout.encoding.lower().replace("-", "") == "utf8"
-    shown, layout = document if compact is None else compact(document), dict[str, Any](indent=1)
-    if compact is not None:
-        layout = {"separators": (",", ":")}
-    typer.echo(json.dumps(shown, ensure_ascii=not is_utf8, allow_nan=False, default=default, **layout))
+    layout: dict[str, Any] = {"separators": (",", ":")} if short else {"indent": 1}
+    return json.dumps(document, ensure_ascii=not is_utf8, allow_nan=False, default=default, **layout)

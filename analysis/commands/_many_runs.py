@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import polars as pl
 import typer
 
-from analysis.batch.run_table import NUMBERS, check_order, choose_runs, overheads_table, runs_table
-from analysis.commands._forms import Shortened, print_json
+from analysis.batch.run_table import NUMBERS, check_order, choose_runs
+from analysis.commands._forms import Shortened, print_long_json
+from analysis.commands._output_folder import tables_of_all
+from analysis.commands._run_results import RunResult, Wanted
 from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
 from analysis.present.parts import Heading, Part
 from analysis.present.terminal import print_parts
-from analysis.present.views.analyze import compose
-from analysis.present.views.analyze_json import document, document_of_many
-from analysis.present.views.first_screen import quiet_line
-from analysis.present.views.requirements import requirement_lines, requirement_parts
+from analysis.present.views.analyze_json import document_of, document_of_many
+from analysis.present.views.requirements import judgement_lines, requirement_parts
 from analysis.present.views.runs import compose_runs
 from analysis.run.checks.limits import Condition, parse_condition
-from analysis.run.run import Run
 from logparse.errors import LogparseError, UsageError
 from logparse.language import tr, visible
 from logparse.light_dataclass import dataclass
@@ -65,9 +65,10 @@ def _parse_where(text: str) -> Condition:
 class Printer:
     """How results are printed: many as one table and, where it is ``verbose``, all of each; or in one of three ways.
 
-    ``price`` is that of a device-hour; ``compact`` makes the JSON short.
+    ``each`` says that they are many. ``price`` is that of a device-hour; ``compact`` makes the JSON short.
     """
 
+    each: bool
     as_json: bool
     as_markdown: bool
     quiet: bool
@@ -76,51 +77,67 @@ class Printer:
     price: float | None
     compact: Shortened | None = None
 
-    def parts_of_one(self, results: Sequence[Run]) -> None:
+    @property
+    def wanted(self) -> Wanted:
+        """What this prints of each run."""
+        texts = not (self.as_json or self.quiet)
+        return Wanted(
+            document=self.as_json,
+            line=self.quiet,
+            parts=texts and (self.verbose or not self.each),
+            verbose=self.verbose,
+            price=self.price,
+        )
+
+    def parts_of_one(self, results: Sequence[RunResult]) -> None:
         """Print a run, or each of those that one log holds."""
         if self.as_json or self.quiet:
             self._print(results, [])
             return
-        required = requirement_parts(results)
-        self._print(results, [*self._parts(results), *([required] if required else [])])
+        self._print(results, [*self._parts(results), *_required(results)])
 
-    def _parts(self, results: Sequence[Run]) -> Iterator[list[Part]]:
+    def _parts(self, results: Sequence[RunResult]) -> Iterator[Sequence[Part]]:
         """The parts of each run; of several that one log holds each has a heading."""
-        for n, run in enumerate(results, 1):
-            line = f"{run.steps['line_number'][0]:,}"
+        for n, result in enumerate(results, 1):
+            line = f"{result.first_line:,}"
             heading = tr("run {n} of {of}, steps from line {line} on", n=n, of=len(results), line=line)
-            yield [*([Heading(heading)] if len(results) > 1 else []), *self._compose(run)]
+            yield [*([Heading(heading)] if len(results) > 1 else []), *result.output().parts]
 
-    def many(self, results: Sequence[Run], asked: RunSelection, failed: Sequence[LogparseError]) -> None:
+    def many(self, results: Sequence[RunResult], asked: RunSelection, failed: Sequence[LogparseError]) -> None:
         """Print a table of those ``results`` that are asked for; the logs of ``failed`` could not be read."""
-        everything = runs_table(results)
+        everything, overheads = tables_of_all(results).values()
         shown = asked.of_runs(everything)
-        by_name = {run.name: run for run in results}
+        by_name = {result.name: result for result in results}
         chosen = [by_name[name] for name in shown["run"]]
-        # Of runs that nobody sees nothing is composed.
         if self.as_json or self.quiet:
             self._print(chosen, [], document_of_many(everything, shown))
             return
-        required = requirement_parts(chosen)
-        table = compose_runs(shown, overheads_table(results), everything, [error.run for error in failed], self.price)
-        whole = map(self._compose, chosen) if self.verbose else ()
-        self._print(chosen, [table, *whole, *([required] if required else [])])
-
-    def _compose(self, result: Run) -> list[Part]:
-        return compose(result, self.verbose, self.price)
+        table = compose_runs(shown, overheads, everything, [error.run for error in failed], self.price)
+        whole = (result.output().parts for result in chosen) if self.verbose else ()
+        self._print(chosen, chain([table], whole, _required(chosen)))
 
     def _print(
-        self, results: Sequence[Run], parts: Sequence[Sequence[Part]], extra: Mapping[str, Any] | None = None
+        self,
+        results: Sequence[RunResult],
+        parts: Iterable[Sequence[Part]],
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         if self.as_json:
-            whole = document(list(results), self.price) | dict(extra or {})
-            print_json(whole, compact=self.compact)
+            documents = (one.output().document for one in results)
+            print_long_json(document_of([]) | dict(extra or {}), documents, self.compact)
         elif self.quiet:
             for result in results:
-                typer.echo(visible("\n".join((quiet_line(result), *requirement_lines(result)))))
+                typer.echo(visible("\n".join((result.line, *judgement_lines(result.judgements, result.name)))))
         elif self.as_markdown:
             typer.echo("\n".join(map(markdown, parts)))
         else:
             console = make_console(no_color=self.no_color)
             for composed in parts:
                 print_parts(console, composed)
+
+
+def _required(results: Sequence[RunResult]) -> list[list[Part]]:
+    """What was required of ``results``: nothing, or a list of parts."""
+    judgements = [(result.name if len(results) > 1 else "", result.judgements) for result in results]
+    required = requirement_parts(judgements)
+    return [required] if required else []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.batch.run_table import overheads_table, runs_table
+from analysis.batch.run_table import overheads_of, runs_of
 from analysis.commands._index_files import PAGE, PAGES, links_of, write_index
 from analysis.commands._progress import drawing_bar
+from analysis.commands._run_results import RunResult, Wanted, result_of
 from analysis.files.outputs import (
     DEFAULT_TABLES,
     ChartWriter,
@@ -20,18 +22,16 @@ from analysis.files.outputs import (
     write_table,
 )
 from analysis.files.result_folder import ResultFolder
+from analysis.files.run_tables import TABLES, TableFiles
 from analysis.present.views import requirements
 from analysis.present.words import word
 from analysis.run.run import Run
-from logparse.light_dataclass import dataclass
-from logparse.schema import RECORD_COLUMNS
+from logparse.light_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
 
-# The tables that a run writes into its folder.
-TABLES = ("runs", "overheads", "steps", "summary", "segments", "rates", "time_breakdown", "ranks", *RECORD_COLUMNS)
 # The most runs that a reader can distinguish on one page.
 MOST_ON_A_PAGE = 12
 
@@ -59,6 +59,10 @@ class DrawingOptions:
         """Names of tables that are written in any case."""
         return [f"{name}.{form}" for name in TABLES[:4] for form in self.tables]
 
+    def wanted(self, printed: Wanted) -> Wanted:
+        """What these options and what is ``printed`` need of each run."""
+        return replace(printed, tables=True, run=self.formats is not None)
+
     def prepare(self) -> None:
         """Let the processes that draw start while the logs are read."""
         if self.formats is not None and drawn_formats(self.formats):
@@ -67,37 +71,62 @@ class DrawingOptions:
             drawing_pool()
 
 
-def write_results(
-    results: Sequence[Run],
-    out: ResultFolder,
-    drawing: DrawingOptions,
-    force: bool,
-    failed: Sequence[str] | None = None,
-) -> None:
-    """Write the tables of all runs and, unless nothing is drawn, the pages and the charts.
+def write_results(results: Sequence[Run], out: ResultFolder, drawing: DrawingOptions, force: bool) -> None:
+    """Write the tables of all runs and, unless nothing is drawn, the page and the charts.
 
-    Of many runs also their index; ``failed`` says why others could not be read, None where one run was asked for.
     With ``force`` they replace the files of an earlier run.
     """
-    with out.opened("analyze", force) as folder:
-        write_into(folder, results, drawing, apart=len(results) > 1, failed=failed)
+    wanted = Wanted(tables=True, run=drawing.formats is not None)
+    with out.opened("analyze", force) as folder, ResultFiles.open(folder, drawing) as files:
+        kept = [files.add(result_of(run, wanted)) for run in results]
+        files.finish(kept, failed=None)
 
 
-def write_into(
-    folder: Path, results: Sequence[Run], drawing: DrawingOptions, apart: bool, failed: Sequence[str] | None
-) -> None:
-    """``write_results`` into ``folder``; with ``apart`` the charts of each run have a folder of their own."""
-    tables = tables_of(results)
-    for name, frame in tables.items():
-        for form in drawing.tables:
-            write_table(frame, folder / name, form)
-    write_verdicts(folder, [_judged(run) for run in results])
-    if drawing.formats is not None and results:
-        _write_pictures(results, folder, drawing.formats, drawing, apart, each=failed is not None)
-    if failed is not None:
-        drawn = drawing.formats is not None
-        overlay = drawn and has_overlay(len(results))
-        write_index(folder, tables, failed, drawn, drawing.order, drawing.tables, overlay)
+class ResultFiles:
+    """The files of runs in ``folder``: tables that grow as runs come, and at the end what is of all runs."""
+
+    def __init__(self, folder: Path, drawing: DrawingOptions, tables: TableFiles) -> None:
+        self._folder, self._drawing, self._tables = folder, drawing, tables
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path, drawing: DrawingOptions) -> Iterator[ResultFiles]:
+        """The files, which are closed after the block, whole or not."""
+        with TableFiles(folder, drawing.tables) as tables:
+            yield cls(folder, drawing, tables)
+
+    def add(self, result: RunResult) -> RunResult:
+        """Write the tables of ``result``, and return it."""
+        self._tables.add(result.tables)
+        return result
+
+    def finish(self, results: Sequence[RunResult], failed: Sequence[str] | None, apart: bool = False) -> list[str]:
+        """Write what is left and return the names of the tables.
+
+        With ``apart`` the charts of each run have a folder of their own. Of many runs their index is written too;
+        ``failed`` says why others could not be read, None where one run was asked for.
+        """
+        self._tables.finish()
+        if not results:
+            return []
+        drawing, drawn = self._drawing, self._drawing.formats is not None
+        of_all = tables_of_all(results)
+        for name, frame in of_all.items():
+            for form in drawing.tables:
+                write_table(frame, self._folder / name, form)
+        write_verdicts(self._folder, [judged(result) for result in results])
+        if drawing.formats is not None:
+            _write_pictures(results, self._folder, drawing.formats, drawing, apart, each=failed is not None)
+        if failed is not None:
+            overlay = drawn and has_overlay(len(results))
+            write_index(self._folder, of_all, failed, drawn, drawing.order, drawing.tables, overlay)
+        return [*of_all, *self._tables.names]
+
+
+def tables_of_all(results: Sequence[RunResult]) -> dict[str, pl.DataFrame]:
+    """The tables with a row for each of ``results``, and for each of their overheads."""
+    overheads = [row for result in results for row in result.overheads]
+    return {"runs": runs_of([result.row for result in results]), "overheads": overheads_of(overheads)}
 
 
 def write_verdicts(folder: Path, runs: Sequence[Mapping[str, Any]]) -> None:
@@ -106,64 +135,47 @@ def write_verdicts(folder: Path, runs: Sequence[Mapping[str, Any]]) -> None:
         write_bytes(text.encode(), folder / name)
 
 
-def _judged(run: Run) -> dict[str, Any]:
-    return {"name": run.name, "requirements": requirements.requirement_documents(run)}
-
-
-def tables_of(results: Sequence[Run]) -> dict[str, pl.DataFrame]:
-    """The tables of all ``results`` by their names; those of lines that no run has are left out."""
-    import polars as pl
-
-    if not results:
-        return {}
-    tables = {"runs": runs_table(results), "overheads": overheads_table(results)} | {
-        name: pl.concat(getattr(r.analysis, name) for r in results)
-        for name in ("steps", "summary", "segments", "rates", "time_breakdown")
-    }
-    records = {name: pl.concat(r.log.records[name] for r in results) for name in RECORD_COLUMNS}
-    where_there = {"ranks": pl.concat(r.ranks for r in results)} | records
-    return tables | {name: frame for name, frame in where_there.items() if len(frame)}
+def judged(result: RunResult) -> dict[str, Any]:
+    """The part of the run's document that says what was required of it."""
+    return {"name": result.name, "requirements": requirements.judgement_documents(result.judgements)}
 
 
 def _write_pictures(
-    results: Sequence[Run], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool, each: bool
+    results: Sequence[RunResult], out: Path, formats: Sequence[str], drawing: DrawingOptions, apart: bool, each: bool
 ) -> None:
-    """The pages, made while other processes draw the charts."""
+    """The pages, made while other processes draw the charts; one run after the other is held, but for an overlay."""
     from altair.utils.schemapi import debug_mode
 
-    from analysis.charts import with_data
+    names = [result.name for result in results]
+    with_page_of_all = len(results) <= MOST_ON_A_PAGE
+    total = sum(result.charts for result in results) + len(results) * each + with_page_of_all
+
+    def write(path: str, runs: Sequence[Run]) -> None:
+        prepare_folder((out / path).parent)
+        overlay = has_overlay(len(results)) and not drawing.part
+        links = links_of(path, [run.name for run in runs], drawing.tables, each, overlay)
+        write_page(render_page(runs, command=drawing.command, price=drawing.price, links=links), out / path)
+        advance()
+
     from analysis.report import render_page
 
-    pages = _pages(results, each)
-    total = len(pages) + sum(
-        len(with_data(r.steps, r.time_breakdown, r.ranks, r.analysis.reliability.curve)) for r in results
-    )
     # Altair's check of every part takes as long as all else; the tests let it check what we make.
     with debug_mode(False), drawing_bar(drawing.quiet, total) as advance:
         charts = ChartWriter(formats, drawing.theme, advance)
-        for result in results:
-            folder = out / "charts" / result.log.name if apart else out / "charts"
-            for name, chart in _charts(result).items():
-                charts.add(chart, folder / name)
-        for path, runs in pages.items():
-            prepare_folder((out / path).parent)
-            overlay = has_overlay(len(results)) and not drawing.part
-            links = links_of(path, [run.name for run in runs], drawing.tables, each, overlay)
-            page = render_page(runs, command=drawing.command, price=drawing.price, links=links)
-            write_page(page, out / path)
-            advance()
+        for name, result in zip(names, results, strict=True):
+            run = result.run
+            for chart_name, chart in _charts(run).items():
+                charts.add(chart, (out / "charts" / name if apart else out / "charts") / chart_name)
+            if each:
+                write(f"{PAGES}/{name}/{PAGE}", [run])
+        if with_page_of_all:
+            write(PAGE, [result.run for result in results])
         charts.finish()
 
 
 def has_overlay(runs: int) -> bool:
     """Whether so many runs have a page on which they are drawn in the same charts."""
     return 1 < runs <= MOST_ON_A_PAGE
-
-
-def _pages(results: Sequence[Run], each: bool) -> dict[str, Sequence[Run]]:
-    """The runs on each page: all on one, where there are few, and where ``each`` is one every run on its own."""
-    pages = {f"{PAGES}/{run.name}/{PAGE}": [run] for run in results} if each else {}
-    return pages | ({PAGE: results} if len(results) <= MOST_ON_A_PAGE else {})
 
 
 def _charts(result: Run) -> dict[str, alt.LayerChart]:

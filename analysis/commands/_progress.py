@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from analysis.present.console import make_console
 from logparse.decode.read_run import Amount, Watch
+from logparse.inputs.discovery import size_of
 from logparse.language import tr
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
-def reading_bar(quiet: bool, runs: Sequence[Sequence[str]]) -> Iterator[list[Watch | None]]:
-    """The watch of each of ``runs``, which are read one after the other; None where no bar is shown."""
-    with _bar(quiet, tr("reading"), "DownloadColumn", "TransferSpeedColumn") as show:
-        yield [None] * len(runs) if show is None else _watches(show, runs)
+def reading_bar(quiet: bool, runs: Sequence[Sequence[str]]) -> Iterator[ReadingProgress]:
+    """Shows how much of ``runs`` has been read, and how long the rest will take."""
+    sizes = [size_of(files) for files in runs]
+    by_bytes = None not in sizes
+    columns = ("DownloadColumn", "TransferSpeedColumn") if by_bytes else ("TaskProgressColumn",)
+    with _bar(quiet, tr("reading"), *columns, "TimeRemainingColumn") as show:
+        # Where the sizes are not known before, every run counts the same.
+        yield ReadingProgress(show, [size or 0 for size in sizes] if by_bytes or len(runs) == 1 else [1] * len(runs))
 
 
 @contextmanager
@@ -66,29 +71,42 @@ def _patient(bar: Progress, text: str) -> Show:
     return show
 
 
-def _watches(show: Show, runs: Sequence[Sequence[str]]) -> list[Watch | None]:
-    """A watch for each run. Its amounts include what earlier runs have read and what later runs hold."""
-    read = [Amount(0, _size(files), 0, len(files)) for files in runs]
+class ReadingProgress:
+    """How much of many runs has been read: a ``watch`` for each that is read here, and ``done`` for each that is read.
 
-    def watch_of(number: int) -> Watch:
-        def watch(amount: Amount) -> None:
-            read[number] = amount
-            # A run that is done, or could not be read, will give no more than it gave.
-            amounts = [Amount(a.read, a.read, a.files, a.files) for a in read[:number]] + read[number:]
-            total = None if any(a.total is None for a in amounts) else sum(a.total or 0 for a in amounts)
-            files, of = sum(a.files for a in amounts), sum(a.of for a in amounts)
-            text = tr("reading") if of == 1 else tr("reading, {files} of {of} files", files=files, of=of)
-            show(completed=sum(a.read for a in amounts), total=total, description=text)
+    ``weights`` are the bytes of the runs, or shares of the work. A run alone may learn its bytes while it is read.
+    """
 
-        return watch
+    def __init__(self, show: Show | None, weights: Sequence[int]) -> None:
+        self._show, self._weights = show, weights
+        self._total, self._read, self._runs = sum(weights), 0, 0
 
-    return [watch_of(number) for number in range(len(runs))]
+    @property
+    def watches(self) -> list[Watch | None]:
+        """The watch of each run; None where no bar is shown."""
+        return [None if self._show is None else partial(self._watch, number) for number in range(len(self._weights))]
+
+    def done(self, number: int) -> None:
+        """Count the run ``number``, whatever was read of it."""
+        self._read += self._weights[number]
+        self._runs += 1
+        if self._show is not None and len(self._weights) > 1:
+            self._show(completed=self._read, total=self._total, description=self._text())
+
+    def _watch(self, number: int, amount: Amount) -> None:
+        if self._show is None:
+            return
+        if len(self._weights) == 1:
+            text = tr("reading") if amount.of == 1 else _of_files(amount.files, amount.of)
+            self._show(completed=amount.read, total=amount.total, description=text)
+            return
+        share = min(amount.read / amount.total, 1.0) if amount.total else 0.0
+        completed = self._read + share * self._weights[number]
+        self._show(completed=completed, total=self._total, description=self._text())
+
+    def _text(self) -> str:
+        return tr("reading, {n} of {of} runs", n=self._runs, of=len(self._weights))
 
 
-def _size(files: Sequence[str]) -> int | None:
-    """Bytes of a run that is not yet read; None where something else than files is named."""
-    paths = [Path(file) for file in files]
-    try:
-        return sum(path.stat().st_size for path in paths) if all(path.is_file() for path in paths) else None
-    except (OSError, ValueError):
-        return None
+def _of_files(files: int, of: int) -> str:
+    return tr("reading, {files} of {of} files", files=files, of=of)

@@ -8,15 +8,15 @@ DIR/shards/2-of-4/...           what analyze leaves for its runs, the charts in 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
 
 from analysis.batch.shards import SHARDS, Account, Failure, Shard, Whole, account_from
-from analysis.commands._output_folder import DrawingOptions, tables_of, write_into
+from analysis.commands._run_results import RunResult
 from analysis.files.outputs import write_bytes
 from analysis.files.result_folder import ResultFolder
-from analysis.present.views.analyze_json import document
-from analysis.run.run import Run
+from analysis.present.views.analyze_json import document_of
 from logparse.errors import InputError, LogparseError, UsageError
 from logparse.language import tr
 from logparse.light_dataclass import dataclass
@@ -46,17 +46,32 @@ class ShardFolder:
             problem = tr("{path} already contains a shard with different {names}", path=self.folder, names=different)
             raise UsageError(problem, remedy=tr("give another folder with -o, or overwrite with --force"))
 
-    def write(self, results: Sequence[Run], failed: Sequence[LogparseError], drawing: DrawingOptions) -> None:
-        """Write what the shard came to. Meanwhile there is no account, so that nobody takes it for finished."""
-        failures = [Failure(error.exit_code, str(error), error.run) for error in failed]
-        names = [run.name for run in results]
-        account = Account(self.shard, self.whole, names, list(tables_of(results)), failures)
-        self.folder.remove(ACCOUNT)
+    @contextmanager
+    def opened(self) -> Iterator[Path]:
+        """A temporary folder for the results of the shard, which become those of the folder after the block."""
         with self.folder.opened("analyze", force=True) as path:
-            write_into(path, results, drawing, apart=True, failed=[str(error) for error in failed])
-            write_bytes(json.dumps(document(list(results)), allow_nan=False).encode(), path / RUNS)
+            yield path
+            # Until the account is written again, nobody takes the shard for finished.
+            self.folder.remove(ACCOUNT)
+
+    def write_account(
+        self, results: Sequence[RunResult], failed: Sequence[LogparseError], tables: Sequence[str]
+    ) -> None:
+        """Write what the shard came to, which finishes it."""
+        failures = [Failure(error.exit_code, str(error), error.run) for error in failed]
+        account = Account(self.shard, self.whole, [result.name for result in results], tables, failures)
         with self.folder.opened("shard", force=True) as path:
             write_bytes(account.to_json(), path / ACCOUNT)
+
+
+def write_documents(path: Path, results: Iterable[RunResult]) -> None:
+    """Write the JSON document of ``results`` into the folder ``path``."""
+    before, after = json.dumps(document_of([])).split("[]")
+    with (path / RUNS).open("w", encoding="utf-8") as file:
+        file.write(f"{before}[")
+        for number, result in enumerate(results):
+            file.write(f"{', ' if number else ''}{result.output().document}")
+        file.write(f"]{after}")
 
 
 def read_shards(folder: ResultFolder) -> list[Account]:

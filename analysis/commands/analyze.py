@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 from functools import partial
 
 import typer
 
-from analysis.batch.analyze_runs import analyze_all_parts
+from analysis.batch.analyze_runs import Runs, choose_readers, each_part, read_all
 from analysis.batch.shards import Shard, whole_of
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
@@ -18,10 +18,11 @@ from analysis.commands._forms import Shortened
 from analysis.commands._index_files import INDEX, PAGE
 from analysis.commands._input_files import input_files
 from analysis.commands._many_runs import Printer, RunSelection
-from analysis.commands._output_folder import DrawingOptions, has_overlay, write_results
+from analysis.commands._output_folder import DrawingOptions, ResultFiles, has_overlay
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.commands._shard_folder import ShardFolder
+from analysis.commands._run_results import RunResult, Spool, Wanted, read_results
+from analysis.commands._shard_folder import ShardFolder, write_documents
 from analysis.files.outputs import DEFAULT_TABLES, chosen_formats
 from analysis.files.result_folder import ResultFolder
 from analysis.present.console import make_console
@@ -30,21 +31,19 @@ from analysis.present.views.fields import parse_fields, select_fields
 from analysis.present.words import say
 from analysis.project.project_file import find_project_settings
 from analysis.published.baselines import Baseline, find_baseline, published, read_baselines
-from analysis.run.checks.target_verdicts import exit_code, judge
+from analysis.run.checks.target_verdicts import exit_code
 from analysis.run.options import RunOptions
-from analysis.run.run import Run
 from logparse.errors import InputError, LogparseError, UsageError, without_each
 from logparse.findings import info
 from logparse.inputs.discovery import printable
 from logparse.inputs.run_discovery import named_runs
 from logparse.inputs.stores import is_url, shown
 from logparse.language import current_language, tr, use_language
+from logparse.light_dataclass import dataclass, replace
 from logparse.masking import mask_text
 from logparse.pseudonyms import Pseudonyms, change_of
 
-Runs = Sequence[tuple[str, Sequence[str]]]
-Outcome = tuple[list[Run], list[LogparseError]]
-Work = Callable[[Runs], Outcome]
+Outcome = tuple[list[RunResult], list[LogparseError]]
 
 
 @with_run_flags(
@@ -68,7 +67,7 @@ def analyze(
     price: options.Price = None,
     no_color: options.NoColor = False,
     tables: options.Tables = "parquet",
-    charts: options.Charts = True,
+    charts: options.Charts = None,
     chart_format: options.ChartFormats = None,
     theme: options.Theme = None,
     force: options.Force = False,
@@ -106,33 +105,34 @@ def analyze(
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     how = replace(how, published=rows, drafts=not no_draft)
-    formats, written = _formats(charts, chart_format, theme), options.table_formats(tables)
+    written = options.table_formats(tables)
+    given_formats = _formats(charts, chart_format, theme)
     runs = named_runs(logs, each)
-    work = partial(_analyze, how=how, engine=engine, quiet=quiet, split=split, each=each)
+    formats = given_formats if _are_drawn(charts, chart_format, theme, len(runs)) else None
+    printer = Printer(each, as_json, as_markdown, quiet, no_color, verbose, price, short)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(logs, how.pseudonyms), price, asked.order)
-    if shard is None:
-        inputs = input_files((*logs, baseline_file))
-        results, failed = _into_folder(out, runs, work, drawing, force, each, inputs)
-    else:
-        out = _folder_of(shard, out)
-        # From Parquet merge puts the shards together.
-        drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))), part=True)
-        part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
-        results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
-    printer = Printer(as_json, as_markdown, quiet, no_color, verbose, price, short)
-    if each:
-        printer.many(results, asked, failed)
-    else:
-        printer.parts_of_one(results)
+    with Spool() as spool:
+        work = Work(how, engine, quiet, split, each, printer.wanted, spool)
+        if shard is None:
+            inputs = input_files((*logs, baseline_file))
+            results, failed = _into_folder(out, runs, work, drawing, force, inputs)
+        else:
+            out = _folder_of(shard, out)
+            # From Parquet merge puts the shards together.
+            drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))), part=True)
+            part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
+            results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
+        if each:
+            printer.many(results, asked, failed)
+        else:
+            printer.parts_of_one(results)
     if out is not None and not (quiet or as_json):
-        several = each or len(results) > 1
-        for page in _pages(several and shard is None, formats is not None, len(results)):
-            make_console(stderr=True, no_color=no_color).print(say(info("wrote", path=f"{out}/{page}")))
+        _name_pages(out, each or len(results) > 1, shard is None, formats, given_formats, len(results), no_color)
     for error in failed:
         typer.echo(f"logparse: {error}", err=True)
     if failed:
         raise typer.Exit(failed[0].exit_code)
-    raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in judge(result)))
+    raise typer.Exit(exit_code(judgement.outcome for result in results for judgement in result.judgements))
 
 
 def _short_form(compact: bool, fields: str | None) -> Shortened | None:
@@ -167,16 +167,33 @@ def recorded_rows_of_project() -> tuple[Baseline, ...]:
         return ()
 
 
-def _formats(charts: bool, chart_format: str | None, theme: str | None) -> Sequence[str] | None:
+def _formats(charts: bool | None, chart_format: str | None, theme: str | None) -> Sequence[str] | None:
     """The forms of the charts; None where none are to be drawn. Raises UsageError for one that does not exist."""
     formats = chosen_formats(None if chart_format is None else chart_format.split(","), theme)
-    return formats if charts else None
+    return None if charts is False else formats
 
 
-def _pages(each: bool, drawn: bool, runs: int) -> list[str]:
-    """The pages to name where results were written; the folder itself where there is none."""
-    page = [PAGE] if drawn and (has_overlay(runs) or not each) else []
-    return [INDEX, *page] if each else page or [""]
+def _are_drawn(charts: bool | None, chart_format: str | None, theme: str | None, runs: int) -> bool:
+    """Whether charts and pages are drawn: of many ``runs`` only where an option asks for them."""
+    return bool(charts) or chart_format is not None or theme is not None or runs <= options.MOST_DRAWN
+
+
+def _name_pages(
+    out: ResultFolder,
+    several: bool,
+    whole: bool,
+    formats: Sequence[str] | None,
+    given_formats: Sequence[str] | None,
+    runs: int,
+    no_color: bool,
+) -> None:
+    """Name the pages that were written, the folder where there is none, and the option that draws those of many."""
+    console = make_console(stderr=True, no_color=no_color)
+    page = [PAGE] if formats is not None and (has_overlay(runs) or not several) else []
+    for name in [INDEX, *page] if several and whole else page or [""]:
+        console.print(say(info("wrote", path=f"{out}/{name}")))
+    if formats is None and given_formats is not None:
+        console.print(tr("no charts and pages of so many runs; add --charts to draw them"))
 
 
 def _drawn(drawing: DrawingOptions) -> dict[str, str]:
@@ -192,25 +209,72 @@ def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
     return out.below(shard.folder)
 
 
+@dataclass(frozen=True)
+class Work:
+    """How runs are read and what is ``wanted`` of them; their output is kept in ``spool``."""
+
+    how: RunOptions
+    engine: str
+    quiet: bool
+    split: bool
+    each: bool
+    wanted: Wanted
+    spool: Spool
+
+    def results(self, runs: Runs, open_files: Callable[[], ResultFiles | None]) -> Outcome:
+        """Analyze every run, by its name; one that cannot be read does not stop the others.
+
+        The tables go to the files that ``open_files`` opens when the first run has been read.
+        """
+        results: list[RunResult] = []
+        failed: list[LogparseError] = []
+        files: ResultFiles | None = None
+        for one in self._each_result(runs):
+            if isinstance(one, LogparseError):
+                failed.append(one)
+                continue
+            files = files or open_files()
+            if files is not None:
+                files.add(one)
+            results.append(self.spool.keep(one))
+        if self.each:
+            without_each(failed)
+        return results, failed
+
+    def _each_result(self, runs: Runs) -> Iterator[RunResult | LogparseError]:
+        read = partial(read_results, wanted=self.wanted, split=self.split)
+        readers = choose_readers(runs, self.how, self.engine)
+        with reading_bar(self.quiet, [files for _, files in runs]) as progress:
+            readers = replace(readers, watches=progress.watches, done=progress.done)
+            yield from each_part(read_all(read, runs, self.how, readers))
+
+
 def _into_folder(
-    out: ResultFolder | None,
-    runs: Runs,
-    work: Work,
-    drawing: DrawingOptions,
-    force: bool,
-    each: bool,
-    inputs: Sequence[str],
+    out: ResultFolder | None, runs: Runs, work: Work, drawing: DrawingOptions, force: bool, inputs: Sequence[str]
 ) -> Outcome:
     """Do ``work`` and keep what it gives; raises where no run can be read."""
-    if out is not None:
-        out.check(force, drawing.sure, inputs)
-        drawing.prepare()
-    results, failed = work(runs)
-    if not results:
-        raise failed[0]
-    if out is not None:
-        several = each or len(results) > 1
-        write_results(results, out, drawing, force, [str(error) for error in failed] if several else None)
+    if out is None:
+        results, failed = work.results(runs, lambda: None)
+        if not results:
+            raise failed[0]
+        return results, failed
+    out.check(force, drawing.sure, inputs)
+    drawing.prepare()
+    work = replace(work, wanted=drawing.wanted(work.wanted))
+    opened: list[ResultFiles] = []
+    with ExitStack() as stack:
+
+        def open_files() -> ResultFiles:
+            folder = stack.enter_context(out.opened("analyze", force))
+            opened.append(stack.enter_context(ResultFiles.open(folder, drawing)))
+            return opened[0]
+
+        results, failed = work.results(runs, open_files)
+        if not results:
+            raise failed[0]
+        several = work.each or len(results) > 1
+        texts = [str(error) for error in failed] if several else None
+        opened[0].finish(results, texts, apart=len(results) > 1)
     return results, failed
 
 
@@ -219,21 +283,15 @@ def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: DrawingOptio
     if not force:
         part.check()
     drawing.prepare()
-    results, failed = work(runs)
-    part.write(results, failed, drawing)
+    work = replace(work, wanted=replace(drawing.wanted(work.wanted), document=True))
+    with part.opened() as path, ResultFiles.open(path, drawing) as files:
+        results, failed = work.results(runs, lambda: files)
+        tables = files.finish(results, [str(error) for error in failed], apart=True)
+        write_documents(path, results)
+    part.write_account(results, failed, tables)
     if failed and not results:
         raise failed[0]
     return results, failed
-
-
-def _analyze(runs: Runs, how: RunOptions, engine: str, quiet: bool, split: bool, each: bool) -> Outcome:
-    """Analyze every run, by its name; one that cannot be read does not stop the others."""
-    with reading_bar(quiet, [files for _, files in runs]) as watches:
-        done = list(analyze_all_parts(runs, how, engine, watches, split))
-    failed = [error for error in done if isinstance(error, LogparseError)]
-    if each:
-        without_each(failed)
-    return [run for run in done if isinstance(run, Run)], failed
 
 
 # Options of where a result goes and who computes it: those with a value, and those without one.

@@ -41,8 +41,8 @@ def diagnose(
         use_language("en")
     if as_json and quiet:
         raise UsageError(tr("--json and --quiet exclude each other"), remedy=tr("give one of them"))
-    with reading_bar(quiet or as_json, [logs]) as watches:
-        endings = _endings(logs, next(iter(watches), None))
+    with reading_bar(quiet or as_json, [logs]) as progress:
+        endings = _endings(logs, progress.watches[0])
     if as_json:
         print_json(endings_document(endings), compact=compact_endings if compact else None)
     elif quiet:

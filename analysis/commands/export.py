@@ -89,9 +89,11 @@ def export(
 def _analyzed(runs: Sequence[tuple[str, Sequence[str]]], how: RunOptions, failed: list[LogparseError]) -> Iterator[Run]:
     """Each run that can be read; the errors of the others become ``failed``."""
     from analysis.batch.analyze_runs import analyze_all_parts
+    from analysis.batch.engine import HERE
 
-    with reading_bar(False, [files for _, files in runs]) as watches:
-        for one in analyze_all_parts(runs, how, watches=watches, split=True):
+    with reading_bar(False, [files for _, files in runs]) as progress:
+        readers = replace(HERE, watches=progress.watches, done=progress.done)
+        for one in analyze_all_parts(runs, how, readers, mixed_too=True):
             if isinstance(one, Run):
                 yield one
             else:

@@ -17,10 +17,11 @@ from analysis.commands import _options as options
 from analysis.commands._forms import print_json
 from analysis.commands._index_files import PAGE, PAGES, write_index
 from analysis.commands._many_runs import RunSelection
-from analysis.commands._output_folder import TABLES, write_verdicts
+from analysis.commands._output_folder import write_verdicts
 from analysis.commands._shard_folder import RUNS, read_shards
 from analysis.files.outputs import prepare_folder, write_bytes, write_table
 from analysis.files.result_folder import ResultFolder
+from analysis.files.run_tables import TABLES
 from analysis.present.console import make_console
 from analysis.present.terminal import print_parts
 from analysis.present.views.analyze_json import document_of_many

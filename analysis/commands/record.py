@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from analysis.batch.analyze_runs import choose_readers
 from analysis.batch.record_runs import record_all
 from analysis.commands import _options as options
 from analysis.commands._cluster_options import Engine, ShardOption, check_cluster_options
 from analysis.commands._forms import print_json
+from analysis.commands._progress import reading_bar
 from analysis.commands._release_options import HistoryDir, teller
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
 from analysis.history.open_history import open_history
@@ -77,7 +79,10 @@ def record(
     if anonymise and place:
         how = replace(how, pseudonyms=pseudonyms_of_history(place))
     runs = named_runs(logs, each)
-    done, failed = record_all(runs if shard is None else shard.part(runs), how, marks, store, report, engine, each)
+    runs = runs if shard is None else list(shard.part(runs))
+    with reading_bar(as_json, [files for _, files in runs]) as progress:
+        readers = replace(choose_readers(runs, how, engine), watches=progress.watches, done=progress.done)
+        done, failed = record_all(runs, how, marks, store, report, readers, each)
     if as_json:
         print_json(document(done))
     elif done:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     import altair as alt
+    import pyarrow.parquet as pq
 
     from analysis.files.pictures import Pictures
 
@@ -89,42 +90,144 @@ def write_through(path: Path, write: Callable[[BinaryIO], object]) -> None:
     write_whole(path, write_open)
 
 
-def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
-    """Write a frame with the schema's version in the file's metadata.
+class _Rows(Protocol):
+    """Rows of a table in a file."""
+
+    def add(self, frame: pl.DataFrame) -> None: ...
+    def close(self) -> None: ...
+
+
+class _ParquetRows:
+    """Rows of Parquet, with the schema's version in the metadata of the file.
 
     Through pyarrow, because polars' own writer leaves the version out of the Arrow schema that other readers see.
     """
-    import pyarrow.parquet as pq
 
-    table = without_yearless(frame).to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
-    write_through(path, lambda file: pq.write_table(table, file, compression="zstd"))
-    return path
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, frame: pl.DataFrame) -> None:
+        import pyarrow.parquet as pq
+
+        table = frame.to_arrow().replace_schema_metadata({"logparse.schema_version": str(SCHEMA_VERSION)})
+        self._writer = self._writer or pq.ParquetWriter(self._file, table.schema, compression="zstd")
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
 
 
-def write_csv(frame: pl.DataFrame, path: Path) -> Path:
-    """Write a frame as CSV, without the types of its columns; no text of it is a formula."""
-    write_through(path, without_formulas(without_yearless(frame)).write_csv)
-    return path
+class _CsvRows:
+    """Rows of CSV, without the types of its columns; no text of it is a formula."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._begun = file, False
+
+    def add(self, frame: pl.DataFrame) -> None:
+        without_formulas(frame).write_csv(self._file, include_header=not self._begun)
+        self._begun = True
+
+    def close(self) -> None:
+        pass
 
 
-def write_json_lines(frame: pl.DataFrame, path: Path) -> Path:
-    """Write a frame as one JSON object a row; NaN becomes null."""
-    write_through(path, without_yearless(frame).write_ndjson)
-    return path
+class _JsonLineRows:
+    """Rows as one JSON object each; NaN becomes null."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def add(self, frame: pl.DataFrame) -> None:
+        frame.write_ndjson(self._file)
+
+    def close(self) -> None:
+        pass
 
 
 # The formats of a table by their file ending, and the one that is written if none is asked for.
-TABLE_FORMATS: dict[str, Callable[[pl.DataFrame, Path], Path]] = {
-    "parquet": write_parquet,
-    "csv": write_csv,
-    "jsonl": write_json_lines,
+TABLE_FORMATS: dict[str, Callable[[BinaryIO], _Rows]] = {
+    "parquet": _ParquetRows,
+    "csv": _CsvRows,
+    "jsonl": _JsonLineRows,
 }
 DEFAULT_TABLES = ("parquet",)
+# Rows, and frames, that wait to be written together: a part of Parquet costs its columns anew.
+MOST_ROWS, MOST_FRAMES = 2**17, 256
 
 
 def write_table(frame: pl.DataFrame, stem: Path, form: str) -> Path:
     """Write a frame as ``stem`` and the ending of ``form``, one of TABLE_FORMATS."""
-    return TABLE_FORMATS[form](frame, stem.with_name(f"{stem.name}.{form}"))
+    return _write_rows(frame, _table_file(stem, form), form)
+
+
+def write_parquet(frame: pl.DataFrame, path: Path) -> Path:
+    """Write a frame with the schema's version in the file's metadata."""
+    return _write_rows(frame, path, "parquet")
+
+
+def _write_rows(frame: pl.DataFrame, path: Path, form: str) -> Path:
+    def write(file: BinaryIO) -> None:
+        rows = TABLE_FORMATS[form](file)
+        rows.add(without_yearless(frame))
+        rows.close()
+
+    write_through(path, write)
+    return path
+
+
+def _table_file(stem: Path, form: str) -> Path:
+    return stem.with_name(f"{stem.name}.{form}")
+
+
+class GrowingTable:
+    """A table as ``stem`` and the ending of each of ``formats``, whose frames come one after the other.
+
+    Its folder is a temporary one, since a file that is not closed is of no use. Raises InputError where it cannot be
+    written.
+    """
+
+    def __init__(self, stem: Path, formats: Sequence[str]) -> None:
+        self._paths = [_table_file(stem, form) for form in formats]
+        self._waiting: list[pl.DataFrame] = []
+        with self._refusing():
+            self._files = [path.open("wb") for path in self._paths]
+        self._rows = [TABLE_FORMATS[form](file) for form, file in zip(formats, self._files, strict=True)]
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add the rows of ``frame``."""
+        self._waiting.append(frame)
+        if len(self._waiting) >= MOST_FRAMES or sum(map(len, self._waiting)) >= MOST_ROWS:
+            self._write()
+
+    def finish(self) -> None:
+        """Write what waits, and what a file needs to be whole."""
+        self._write()
+        with self._refusing():
+            for rows in self._rows:
+                rows.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+
+    def _write(self) -> None:
+        if not self._waiting:
+            return
+        frame, self._waiting = without_yearless(pl.concat(self._waiting)), []
+        with self._refusing():
+            for rows in self._rows:
+                rows.add(frame)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise refused(error, self._paths[0]) from error
 
 
 def write_page(page: str, path: Path) -> Path:

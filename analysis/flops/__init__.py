@@ -6,9 +6,10 @@ with an underscore holds one ``FORMULA``; docs/formulas.md says how to add one.
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from analysis.flops._formula import CORE, Formula, Ignorable
@@ -72,3 +73,11 @@ def find_formula(name: str) -> Formula:
     if name not in formulas:
         raise unknown_name(msg("formula"), name, formulas, use_one_of(formulas, "logparse analyze --help-all"))
     return formulas[name]
+
+
+def _by_name(formula: Formula) -> tuple[Callable[[str], Formula], tuple[str]]:
+    return find_formula, (formula.name,)
+
+
+# Another process has the same formulas, and their functions cannot be sent.
+copyreg.pickle(Formula, _by_name)

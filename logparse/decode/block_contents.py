@@ -106,4 +106,5 @@ def _with_sentences(marked: pl.DataFrame, wanted: Wanted, size: int, words: Cont
         with stopped_by_name(name):
             found = matches(lines["source", "line_number", "text"].iter_rows(), sentence)
             firsts += [number for _, number, _ in islice(found, 1)]
-    return marked.filter(any_of(wanted.sentences, pl.col("text"), size) | pl.col("line_number").is_in(firsts))
+    with_sentence = pl.lit(any_of(wanted.sentences, marked["text"], size))
+    return marked.filter(with_sentence | pl.col("line_number").is_in(firsts))

@@ -12,7 +12,7 @@ from copy import copy
 import polars as pl
 
 from logparse.decode.block_contents import BlockContents
-from logparse.decode.first_timestamps import NO_STAMPS, first_stamps
+from logparse.decode.first_timestamps import TimedLines
 from logparse.decode.marker_filter import LineSearch
 from logparse.decode.records import Found
 from logparse.decode.settings import BlockReader
@@ -29,7 +29,7 @@ Searching = tuple[LineSearch, bool]
 class FileContents:
     """What was read of the blocks of one file so far.
 
-    ``lines`` are counted; ``head`` and ``tail`` are the first and last ones, ``stamps`` the first time stamps.
+    ``lines`` are counted; ``head`` and ``tail`` are the first and last ones, ``timed`` those with the first stamps.
     ``steps`` are by the names of formats, ``settings`` the lines in blocks of settings. ``sentences`` are lines with
     settings or versions. ``hits`` are lines that show how the run ended, ``rank_times`` times of single ranks.
     """
@@ -38,7 +38,7 @@ class FileContents:
         self.lines = 0
         self.head: TextBlock | None = None
         self.tail: TextBlock | None = None
-        self.stamps = NO_STAMPS
+        self.timed = TimedLines()
         self.settings = settings
         self.steps: dict[str, list[StepBlock]] = {}
         self.records: list[Found] = []
@@ -50,7 +50,7 @@ class FileContents:
         """Add the next block, but for what its marked lines say; ``end_bytes`` of the ends of the file are kept."""
         if self.head is None or self.tail is None:
             self.head, self.tail = block.head(end_bytes), block.tail(end_bytes)
-            self.stamps = first_stamps(block.bare(block.lines), contents.first_step)
+            self.timed = TimedLines.of(block.bare(block.lines), contents.first_step)
         else:
             self.tail = block.after(self.tail, end_bytes)
         self.settings.read(block, contents.marked)

@@ -5,8 +5,9 @@ Comes in: the lines of a file before its first step line. Goes out: an event whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import groupby
 
 import polars as pl
 
@@ -14,6 +15,7 @@ from logparse.decode.values import clock, collected
 from logparse.decode.yearless_clock import RunClock
 from logparse.findings import Note, warning
 from logparse.inputs.stamps import moment
+from logparse.light_dataclass import dataclass
 from logparse.schema import EVENT_COLUMNS, FIRST_YEAR, INT, TEXT, TIME, conform
 
 # A logger prints its stamp at the beginning of a line; the text after it may name any date.
@@ -22,6 +24,8 @@ WITHIN = 100
 LONGEST, NEAR, ADJACENT = timedelta(days=1), timedelta(minutes=10), timedelta(minutes=2)
 # A stamp this much later than one after it is no line that a thread printed late; zones differ by a multiple of ZONES.
 BACK, ZONES = timedelta(minutes=1), timedelta(minutes=30)
+# Lines of a file that may have a stamp and wait for those of other files; more are read at once, to save memory.
+MOST_WAITING = 200
 NO_STAMPS = pl.DataFrame(schema={"source": TEXT, "line_number": INT, "first": TIME, "last": TIME})
 
 
@@ -31,26 +35,68 @@ def first_stamps(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
     At most two rows: loggers that print no year have a clock of their own. Lines of threads and ranks can be out of
     order by minutes; an earlier date is of another clock.
     """
+    return _stamps_of(timed_lines(lines, first_step))
+
+
+def timed_lines(lines: pl.DataFrame, first_step: int | None) -> pl.DataFrame:
+    """Those of ``lines`` before the line ``first_step`` that may have a stamp, each with the text that may hold it."""
     text, line = pl.col("text").str.slice(0, WITHIN), pl.col("line_number")
     before = pl.lit(value=True) if first_step is None else line < first_step
-    timed = collected(
-        lines.lazy().filter(before & (text.str.contains(r"\d\d:\d\d:\d\d") | pl.col("clock").is_not_null()))
-    )
+    timed = before & (text.str.contains(r"\d\d:\d\d:\d\d") | pl.col("clock").is_not_null())
+    return collected(lines.lazy().filter(timed).select("source", "line_number", text, "clock"))
+
+
+@dataclass(frozen=True)
+class TimedLines:
+    """The lines of a file that may have a stamp, or where they are many, its first ``stamps``."""
+
+    lines: pl.DataFrame | None = None
+    stamps: pl.DataFrame | None = None
+
+    @classmethod
+    def of(cls, lines: pl.DataFrame, first_step: int | None) -> TimedLines:
+        """Those of ``lines`` before the line ``first_step``."""
+        timed = timed_lines(lines, first_step)
+        if len(timed) > MOST_WAITING:
+            return cls(stamps=_stamps_of(timed))
+        # In memory of their own, or they would keep that of the whole block.
+        return cls(timed.with_columns(text=pl.Series(timed["text"].to_list(), dtype=pl.String)) if len(timed) else None)
+
+
+def stamps_of_files(files: Sequence[TimedLines]) -> pl.DataFrame:
+    """``first_stamps`` of each file, in their order. Those of many small files are read together."""
+    frames = [NO_STAMPS]
+    for waits, group in groupby(files, key=lambda file: file.stamps is None):
+        some = list(group)
+        if not waits:
+            frames += [file.stamps for file in some if file.stamps is not None]
+        elif lines := [file.lines for file in some if file.lines is not None]:
+            frames.append(_stamps_of(pl.concat(lines)))
+    return pl.concat(frames)
+
+
+def _stamps_of(timed: pl.DataFrame) -> pl.DataFrame:
+    """The first stamps of each file by its ``timed`` lines."""
     if timed.is_empty():
         return NO_STAMPS
+    text = pl.col("text")
     stamp = pl.coalesce(clock(text), moment(_printed_by_date(text), "%b %d %H:%M:%S %Y"), "clock")
-    stamped = collected(timed.lazy().select("source", "line_number", stamp=stamp).drop_nulls("stamp"))
+    stamped = timed.lazy().select("source", "line_number", stamp=stamp).drop_nulls("stamp")
+    # Stamps with a year and those without are of two clocks.
     dated = pl.col("stamp").dt.year() >= FIRST_YEAR
-    return collected(pl.concat(_earliest(stamped.lazy().filter(kind)) for kind in (dated, ~dated)))
+    return collected(_earliest(stamped.with_columns(undated=~dated)))
 
 
 def _earliest(stamped: pl.LazyFrame) -> pl.LazyFrame:
-    """The line of the earliest of stamps that are all with a year, or all without."""
-    stamp, zone = pl.col("stamp"), pl.col("zone")
-    zones = _of_two_zones(stamp.diff(), ADJACENT).fill_null(value=False).cum_sum()
-    last_zone = stamped.with_columns(zone=zones, last=stamp.last()).filter(zone == zone.max())
-    near = last_zone.filter(stamp >= stamp.first() - NEAR)
-    return near.filter(stamp == stamp.min()).head(1).select("source", "line_number", first="stamp", last="last")
+    """The line of the earliest of the stamps of each clock of each file."""
+    stamp, zone, of_clock = pl.col("stamp"), pl.col("zone"), ("source", "undated")
+    apart = _of_two_zones(stamp.diff(), ADJACENT).fill_null(value=False)
+    last_zone = stamped.with_columns(zone=apart.cum_sum().over(of_clock), last=stamp.last().over(of_clock))
+    last_zone = last_zone.filter(zone == zone.max().over(of_clock))
+    near = last_zone.filter(stamp >= stamp.first().over(of_clock) - NEAR)
+    first = near.filter(stamp == stamp.min().over(of_clock)).unique(of_clock, keep="first", maintain_order=True)
+    ordered = first.sort(pl.col("source").rle_id(), "undated", maintain_order=True)
+    return ordered.select("source", "line_number", first="stamp", last="last")
 
 
 def _printed_by_date(text: pl.Expr) -> pl.Expr:

@@ -57,7 +57,7 @@ def find(block: TextBlock, search: LineSearch, few: int = 0) -> BlockContents:
     """
     lines = block.bare(_candidates(block, search))
     size = size_of(lines)
-    marked = lines.filter(any_of(search.markers, pl.col("text"), size)) if size else lines
+    marked = lines.filter(any_of(search.markers, lines["text"], size)) if size else lines
     hits = find_hits(block)
     of_ranks = lines.filter(lines["text"].str.contains_any(list(RANK_MARKS)))
     times = find_rank_times(block, of_ranks) if len(of_ranks) else None

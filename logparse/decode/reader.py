@@ -18,7 +18,7 @@ import polars as pl
 from logparse.decode.block_contents import BlockContents, find_in
 from logparse.decode.detect_format import richest
 from logparse.decode.file_contents import FileContents, KnownFile, Memory
-from logparse.decode.first_timestamps import NO_STAMPS
+from logparse.decode.first_timestamps import stamps_of_files
 from logparse.decode.marker_filter import LineSearch, find, search_all, size_of
 from logparse.decode.records import Found
 from logparse.decode.sample_files import probe
@@ -263,7 +263,7 @@ class _Reader:
             ],
             records=[found for file in files for found in file.records],
             sentences=pl.concat([pl.DataFrame(schema=LINE_COLUMNS), *chain.from_iterable(f.sentences for f in files)]),
-            stamps=pl.concat([NO_STAMPS, *(file.stamps for file in files)]),
+            stamps=stamps_of_files([file.timed for file in files]),
             ends=FileEnds(
                 [file.head.head(size) for file in files if file.head],
                 [file.tail.tail(size) for file in files if file.tail],

@@ -8,6 +8,7 @@ import polars as pl
 import regex
 
 from logparse.formats._base import BEFORE_STAMP, MULTIPLES, NUMBER, TIMESTAMP, YEARLESS, Reading
+from logparse.inputs.literals import WORTH_POLARS, literals_in
 from logparse.inputs.stamps import moment
 from logparse.schema import BOOL, DECODED_COLUMNS, INT, TIME, UNITS
 
@@ -45,6 +46,8 @@ def there(text: pl.Series, literals: Iterable[str]) -> set[str]:
     wanted = list(literals)
     if not (wanted and len(text)):
         return set()
+    if text.str.len_bytes().sum() <= WORTH_POLARS:
+        return set(literals_in(text.to_list(), wanted))
     marks = text.to_frame().select(pl.first().str.extract_many(wanted, overlapping=True).explode().unique())
     return set(marks.to_series()) - {None}
 

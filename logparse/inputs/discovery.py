@@ -123,3 +123,12 @@ def _those_of_text(sources: Sequence[Source]) -> list[Source]:
 def natural(path: str | PurePath) -> list[tuple[int, int | str]]:
     """Sort key under which worker_2 comes before worker_10."""
     return [(0, int(part)) if part.isdigit() else (1, part) for part in regex.split(r"(\d+)", str(path)) if part]
+
+
+def size_of(files: Sequence[str]) -> int | None:
+    """Bytes of the ``files`` of a run; None where something else than files is named."""
+    paths = [Path(file) for file in files]
+    try:
+        return sum(path.stat().st_size for path in paths) if all(path.is_file() for path in paths) else None
+    except (OSError, ValueError):
+        return None

@@ -75,14 +75,13 @@ def _runs_of(argument: str) -> Runs:
 def _runs_listed(urls: Sequence[str]) -> Runs:
     """Runs of the files and folders of a bucket; the URL of a folder ends with a slash."""
     folders = [url for url in urls if url.endswith("/")]
-    files = [url for url in urls if url not in folders]
+    files = [url for url in urls if not url.endswith("/")]
     return [*_by_job(files, least=1), *((folder, [folder]) for folder in folders)]
 
 
 def _runs_matching(pattern: str) -> Runs:
     paths = sorted(glob.glob(pattern, recursive=True), key=natural)  # noqa: PTH207
-    folders = [path for path in paths if Path(path).is_dir()]
-    files = [path for path in paths if path not in folders]
+    files, folders = _files_and_folders(paths)
     return [*_by_job(files, least=1), *(run for folder in folders for run in _runs_of(folder))]
 
 
@@ -97,14 +96,21 @@ def _runs_in(folder: str) -> Runs:
     logs = sorted([*paths, *_binary_logs(folder, paths)], key=natural)
     inside = (PurePath(*path.parts[: skip + 1]) for path in map(PurePath, logs) if path.suffix not in NOT_LOGS)
     entries = list(dict.fromkeys(map(str, inside)))
-    files = [entry for entry in entries if not Path(entry).is_dir()]
-    return [*_by_job(files, least=1), *((entry, [entry]) for entry in entries if entry not in files)]
+    files, folders = _files_and_folders(entries)
+    return [*_by_job(files, least=1), *((entry, [entry]) for entry in folders)]
+
+
+def _files_and_folders(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    are_folders = [Path(path).is_dir() for path in paths]
+    files = [path for path, is_folder in zip(paths, are_folders, strict=True) if not is_folder]
+    return files, [path for path, is_folder in zip(paths, are_folders, strict=True) if is_folder]
 
 
 def _binary_logs(folder: str, texts: Sequence[str]) -> list[str]:
     """The files in ``folder`` itself that are named as logs but are no ``texts``: reading them says so."""
     named = (path for path in Path(folder).iterdir() if path.suffix in LOG_NAMES and not path.name.startswith("."))
-    return [str(path) for path in named if path.is_file() and str(path) not in set(texts)]
+    of_text = set(texts)
+    return [str(path) for path in named if str(path) not in of_text and path.is_file()]
 
 
 def _by_job(paths: Sequence[str], least: int = 2) -> Runs:

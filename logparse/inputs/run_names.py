@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import PurePath
 
 from logparse.inputs.discovery import printable
@@ -23,11 +24,12 @@ def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
     namesakes: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     for path, name in zip(folders, plain, strict=True):
         namesakes[name].append(path)
+    ends = {name: _shortest_ends(set(paths)) for name, paths in namesakes.items() if len(paths) > 1}
+    next_number: defaultdict[str, Iterator[int]] = defaultdict(partial(itertools.count, 2))
     names: dict[str, None] = {}
     for path, name in zip(folders, plain, strict=True):
-        others = namesakes[name]
-        wanted = name if len(others) == 1 else _shortest_end(path, set(others)) or name
-        numbered = (f"{wanted}-{n}" for n in itertools.count(2))
+        wanted = (ends[name][path] if name in ends else "") or name
+        numbered = (f"{wanted}-{n}" for n in next_number[wanted])
         names[wanted if wanted not in names else next(name for name in numbered if name not in names)] = None
     return list(names)
 
@@ -43,14 +45,14 @@ def _folders(argument: str) -> tuple[str, ...]:
     return tuple(name for part in PurePath(_printable(argument)).parent.parts if (name := part.strip("./")))
 
 
-def _shortest_end(path: tuple[str, ...], others: set[tuple[str, ...]]) -> str:
-    """The shortest end of ``path`` that differs for all ``others``, without the folders in which all of them end."""
-    if len(others) == 1:
-        return path[-1] if path else ""
-    same = next(n for n in itertools.count() if len({other[-n - 1 :] for other in others}) > 1)
-    ends = {other: other[: len(other) - same] for other in others}
-    depth = next(n for n in itertools.count(1) if len({end[-n:] for end in ends.values()}) == len(others))
-    return "-".join(ends[path][-depth:])
+def _shortest_ends(paths: set[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """The shortest end of each of ``paths`` that differs for all, without the folders in which all of them end."""
+    if len(paths) == 1:
+        return {path: path[-1] if path else "" for path in paths}
+    same = next(n for n in itertools.count() if len({path[-n - 1 :] for path in paths}) > 1)
+    ends = {path: path[: len(path) - same] for path in paths}
+    depth = next(n for n in itertools.count(1) if len({end[-n:] for end in ends.values()}) == len(paths))
+    return {path: "-".join(end[-depth:]) for path, end in ends.items()}
 
 
 def _plain_name(argument: str) -> str:

@@ -32,8 +32,18 @@ OVERHEAD = "cause share seconds device_hours useful_without rate_without advice 
 
 def document(results: list[Run], price: float | None = None) -> dict[str, Any]:
     """The whole document, the same in every language. ``price`` of a device-hour gives overheads a cost."""
+    return document_of([run_document(result, price) for result in results])
+
+
+def document_of(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The whole document of the documents of ``runs``."""
+    return {"schema_version": SCHEMA_VERSION, "runs": runs}
+
+
+def run_document(result: Run, price: float | None = None) -> dict[str, Any]:
+    """The element of ``runs`` of one run, the same in every language."""
     with speaking("en"):
-        return {"schema_version": SCHEMA_VERSION, "runs": [_run(result, price) for result in results]}
+        return _run(result, price)
 
 
 def document_of_many(everything: pl.DataFrame, shown: pl.DataFrame) -> dict[str, Any]:

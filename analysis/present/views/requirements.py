@@ -21,15 +21,15 @@ FILES = ("junit.xml", "requirements.md")
 OUTCOMES: dict[str, Outcome] = {"fail": "failure", "unknown": "error"}
 
 
-def requirement_parts(runs: Sequence[Run]) -> list[Part]:
-    """A line for each requirement; with the name of the run where there are several. Nothing where none is required."""
-    lines = [line for run in runs for line in required_sentences(run, run.name if len(runs) > 1 else "")]
+def requirement_parts(runs: Iterable[tuple[str, Iterable[Judgement]]]) -> list[Part]:
+    """A line for each judgement of ``runs``, after the name of the run if it has one."""
+    lines = [line for name, judgements in runs for line in judgement_sentences(judgements, name)]
     return [Heading(tr("required"), "title"), Sentences(lines)] if lines else []
 
 
-def required_sentences(run: Run, name: str = "") -> list[Sentence]:
-    """One for each requirement, with a ``name`` where there are several runs."""
-    return judgement_sentences(judge(run), name)
+def required_sentences(run: Run) -> list[Sentence]:
+    """One for each requirement."""
+    return judgement_sentences(judge(run))
 
 
 def missed(judgements: Iterable[Judgement]) -> list[Judgement]:
@@ -42,9 +42,9 @@ def judgement_sentences(judgements: Iterable[Judgement], name: str = "") -> list
     return [Sentence(_named(name, one), "info" if one.outcome == "pass" else "warning") for one in judgements]
 
 
-def requirement_lines(run: Run) -> list[str]:
+def judgement_lines(judgements: Iterable[Judgement], name: str) -> list[str]:
     """One line each, with the name of the run."""
-    return [_named(run.name, judgement) for judgement in judge(run)]
+    return [_named(name, judgement) for judgement in judgements]
 
 
 def _named(name: str, judgement: Judgement) -> str:

@@ -5,7 +5,8 @@ Comes in: text. Goes out: a Requirement. Whether a run meets it is decided in ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import copyreg
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 from analysis.metrics import BY_COLUMN, HEALTH, METRICS, RATED, RATES, Metric
@@ -66,6 +67,18 @@ def figures() -> dict[str, RequiredFigure]:
         plain[time] = RequiredFigure(time, "step_time_ms", BY_COLUMN[time], rate)
         plain |= {name: RequiredFigure(name, m.column, m, rate) for m in RATED for name in (f"{rate}_{m.column}",)}
     return plain | {name: RequiredFigure(name, name) for name in (*SHARES, COMPLETED, STEPS, *TAILS)}
+
+
+def _figure_named(name: str) -> RequiredFigure:
+    return figures()[name]
+
+
+def _by_name(figure: RequiredFigure) -> tuple[Callable[[str], RequiredFigure], tuple[str]]:
+    return _figure_named, (figure.name,)
+
+
+# Another process has the same figures, and the functions of their metrics cannot be sent.
+copyreg.pickle(RequiredFigure, _by_name)
 
 
 def parse_requirement(

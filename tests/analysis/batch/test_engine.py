@@ -4,11 +4,13 @@ The cluster has two nodes, each with processes of its own on this machine. Whoev
 """
 
 import json
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,14 +19,17 @@ from unittest.mock import patch
 import cores
 import polars as pl
 import pytest
+import read_apart
 from helpers import ROOT, megatron_log, run_logparse, run_process
 from polars.testing import assert_frame_equal
 
 from analysis.batch import engine
-from analysis.batch.engine import map_runs
+from analysis.batch.engine import Readers, map_runs
+from analysis.batch.own_process import ProcessLostError, iterate_apart
 from logparse.errors import InputError, NoStepLineError, UsageError
 from logparse.language import current_language, speaking
 
+RAY = Readers("ray")
 RUNS = [("a", ["a.log"]), ("b", ["b.log", "c.log"]), ("d", ["d.log"])]
 
 
@@ -45,7 +50,9 @@ def refuse(logs, name, watch=None):
 class Worker:
     """A Ray of one worker, this process. ``answers`` stand for those of workers that cannot be used."""
 
-    exceptions = SimpleNamespace(RayError=RuntimeError, RayTaskError=ZeroDivisionError)
+    exceptions = SimpleNamespace(
+        RayError=RuntimeError, RayTaskError=ZeroDivisionError, LocalRayletDiedError=ConnectionError
+    )
     cloudpickle = pickle
 
     def __init__(self, answer: Any = None) -> None:
@@ -80,6 +87,8 @@ class Worker:
 def worker(monkeypatch):
     ray = Worker()
     monkeypatch.setattr(engine, "_connected", lambda: ray)
+    monkeypatch.setattr(engine, "_imported", lambda: ray)
+    monkeypatch.setattr(engine, "iterate_apart", lambda generator, *arguments: generator(*arguments))
     monkeypatch.setenv("POLARS_MAX_THREADS", "1")
     return ray
 
@@ -89,7 +98,7 @@ def told(outcomes):
 
 
 def test_both_engines_give_the_same_in_the_order_of_the_runs(worker):
-    here, there = (told(map_runs(read, RUNS, name)) for name in engine.ENGINES)
+    here, there = (told(map_runs(read, RUNS, Readers(name))) for name in engine.ENGINES)
     assert here == there
     assert [o[0] for o in here] == ["a", NoStepLineError, "d"]
 
@@ -97,21 +106,21 @@ def test_both_engines_give_the_same_in_the_order_of_the_runs(worker):
 def test_a_worker_is_told_language_folder_and_cores(worker, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with speaking("zh"):
-        first, second, _ = map_runs(read, RUNS, "ray", cores=3)
+        first, second, _ = map_runs(read, RUNS, Readers("ray", cores=3))
     assert first[2] == str(tmp_path)
     assert second.remedy == "zh"
     assert (worker.asked["num_cpus"], worker.asked["max_retries"]) == (3, engine.RETRIES)
 
 
 def test_few_runs_are_handed_out_ahead_and_the_cluster_is_left(worker):
-    outcomes = map_runs(read, [(str(n), [f"{n}.log"]) for n in range(50)], "ray")
+    outcomes = map_runs(read, [(str(n), [f"{n}.log"]) for n in range(50)], RAY)
     assert [name for name, _, _ in outcomes] == [str(n) for n in range(50)]
     assert worker.most == 6
     assert worker.left
 
 
 def test_whoever_stops_early_leaves_the_cluster(worker):
-    outcomes = map_runs(read, RUNS, "ray")
+    outcomes = map_runs(read, RUNS, RAY)
     next(outcomes)
     outcomes.close()
     assert worker.left
@@ -120,22 +129,22 @@ def test_whoever_stops_early_leaves_the_cluster(worker):
 @pytest.mark.parametrize("name", engine.ENGINES)
 def test_what_is_wrong_with_every_run_is_raised(worker, name):
     with pytest.raises(UsageError, match="no such device"):
-        list(map_runs(refuse, RUNS, name))
+        list(map_runs(refuse, RUNS, Readers(name)))
 
 
 def test_without_runs_no_cluster_is_needed(monkeypatch):
     monkeypatch.setattr(engine, "_connected", lambda: pytest.fail("connected"))
-    assert list(map_runs(read, [], "ray")) == []
+    assert list(map_runs(read, [], RAY)) == []
 
 
 def test_a_worker_has_no_standard_input():
     with pytest.raises(UsageError, match="cannot read the standard input"):
-        list(map_runs(read, [*RUNS, ("stdin", ["-"])], "ray"))
+        list(map_runs(read, [*RUNS, ("stdin", ["-"])], RAY))
 
 
 def test_a_run_that_kills_every_worker_stops_no_other(worker):
     worker.answer = RuntimeError("The worker died unexpectedly\nand so on")
-    outcomes = list(map_runs(read, RUNS, "ray"))
+    outcomes = list(map_runs(read, RUNS, RAY))
     assert [str(error) for error in outcomes][1] == (
         "all workers that read this log died: The worker died unexpectedly\n"
         "  where: b.log\n"
@@ -144,17 +153,31 @@ def test_a_run_that_kills_every_worker_stops_no_other(worker):
     assert {type(error) for error in outcomes} == {InputError}
 
 
+def test_a_lost_cluster_ends_the_command(worker, monkeypatch):
+    worker.answer = ConnectionError("the raylet died")
+    with pytest.raises(UsageError, match="lost the connection to the Ray cluster") as caught:
+        list(map_runs(read, RUNS, RAY))
+    assert caught.value.exit_code == 2
+    # Where its own node dies, Ray ends the process that asks it.
+    monkeypatch.setattr(engine, "on_cluster", read_apart.count_and_die)
+    monkeypatch.setattr(engine, "iterate_apart", lambda generator, *_: iterate_apart(generator, 2))
+    outcomes = map_runs(read, RUNS, RAY)
+    assert [next(outcomes), next(outcomes)] == [0, 1]
+    with pytest.raises(UsageError, match="lost the connection to the Ray cluster"):
+        next(outcomes)
+
+
 def test_a_defect_on_a_worker_is_one_here(worker):
     worker.answer = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
-        list(map_runs(read, RUNS, "ray"))
+        list(map_runs(read, RUNS, RAY))
 
 
 @pytest.mark.parametrize(
     ("modules", "version", "folder", "said"),
     [
         ({"logparse": None}, "0.1.0", ".", "a worker has no logparse\n  where: here\n  try:   install logparse"),
-        ({"analysis.batch.engine": None}, None, ".", "a worker has no logparse"),
+        ({"analysis.batch.local_workers": None}, None, ".", "a worker has no logparse"),
         ({}, "9.9", ".", "a worker has logparse 0.1.0\n  where: here\n  try:   install logparse 9.9 on every node"),
         ({}, None, "nowhere", "a worker cannot access the folder nowhere\n  where: here\n  try:   start logparse in"),
     ],
@@ -167,7 +190,7 @@ def test_a_worker_that_cannot_be_used_says_why(worker, monkeypatch, modules, ver
     real = engine.logparse.__version__
     monkeypatch.setattr(engine, "logparse", SimpleNamespace(__version__=version or real))
     with pytest.raises(UsageError) as caught:
-        list(map_runs(read, RUNS, "ray"))
+        list(map_runs(read, RUNS, RAY))
     assert str(caught.value).startswith(said)
 
 
@@ -199,6 +222,40 @@ def test_without_a_cluster_people_are_told_how_to_get_one(tmp_path):
     assert "`ray start --head` starts a cluster" in done.stderr
 
 
+# Processes of this machine.
+
+
+def test_what_a_killed_process_had_is_read_by_another(tmp_path, monkeypatch):
+    """Runs come in their order; one that kills each process that reads it is one error, and no process is left."""
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    before, finished = set(active_children()), []
+    runs = [(name, [f"{name}.log"]) for name in ("a", "once", "none", "always", "z")]
+    readers = Readers(workers=2, cores=3, done=finished.append)
+    with speaking("zh"):
+        a, once, none, always, z = map_runs(partial(read_apart.read, folder=tmp_path), runs, readers)
+    assert (a, once, z) == (("a", "3"), ("once", "3"), ("z", "3"))
+    assert isinstance(none, NoStepLineError)
+    assert "日志" in str(none)
+    assert isinstance(always, InputError)
+    assert "3 个进程都异常退出" in str(always)
+    assert [len((tmp_path / name).read_text().split()) for name in ("once", "always")] == [2, 3]
+    assert sorted(finished) == [0, 1, 2, 3, 4]
+    assert set(active_children()) == before
+    assert "POLARS_MAX_THREADS" not in os.environ
+
+
+def test_a_generator_may_end_its_own_process():
+    numbers = iterate_apart(read_apart.count_and_die, 3)
+    assert [next(numbers), next(numbers), next(numbers)] == [0, 1, 2]
+    with pytest.raises(ProcessLostError):
+        next(numbers)
+
+
+def test_an_error_that_cannot_be_sent_arrives_as_text():
+    with pytest.raises(RuntimeError, match="Local: why"):
+        list(iterate_apart(read_apart.refuse))
+
+
 # A cluster of two nodes.
 
 
@@ -216,7 +273,9 @@ def cluster(tmp_path_factory) -> Iterator[Any]:
 
 
 CLUSTER = """
-import json, sys
+import json, os, sys
+# Bind to the loopback.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 from ray.cluster_utils import Cluster
 cluster = Cluster()
 quick = {"health_check_period_ms": 500, "health_check_failure_threshold": 2}
@@ -284,9 +343,10 @@ DYING = """
 import sys
 from functools import partial
 from pathlib import Path
-from analysis.commands._output_folder import DrawingOptions, write_into
+from analysis.batch.engine import Readers, map_runs
+from analysis.commands._output_folder import DrawingOptions, write_results
+from analysis.files.result_folder import ResultFolder
 from analysis.run.build import analyze_logs
-from analysis.batch.engine import map_runs
 from analysis.project.choose_options import choose
 
 def dying(analyze, folder, raylet):
@@ -309,8 +369,8 @@ folder, raylet, *logs = sys.argv[1:]
 analyze = partial(analyze_logs, how=choose({}))
 runs = [(str(n), [log]) for n, log in enumerate(logs * 3)]
 for name, read, engine in (("here", analyze, "local"), ("there", dying(analyze, Path(folder), int(raylet)), "ray")):
-    (Path(folder) / name).mkdir()
-    write_into(Path(folder) / name, list(map_runs(read, runs, engine)), DrawingOptions(None), apart=True, failed=None)
+    results = list(map_runs(read, runs, Readers(engine)))
+    write_results(results, ResultFolder(folder + "/" + name), DrawingOptions(None), force=False)
 """
 
 

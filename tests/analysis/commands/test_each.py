@@ -9,9 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers import GOLDENS, ROOT, SETTINGS, arguments_dump, megatron_line, megatron_log, run_logparse
+from polars.testing import assert_frame_equal
 
+from analysis.batch import analyze_runs
 from analysis.batch.run_table import RUNS_COLUMNS
-from analysis.commands import _output_folder
+from analysis.commands import _options as options
+from analysis.commands import _output_folder, _run_results
+from analysis.files import outputs
 
 pytestmark = pytest.mark.usefixtures("analysed_once")
 
@@ -164,6 +168,32 @@ def test_runs_that_cannot_be_told_apart_on_a_page_have_none_together(folder, tmp
     assert each(folder, "-o", str(tmp_path), "--chart-format", "json", "-q").returncode == 3
     assert len([*tmp_path.glob("runs/*/report.html")]) == 4
     assert not (tmp_path / "report.html").exists()
+
+
+def test_of_more_runs_pages_are_drawn_where_they_are_asked_for(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(options, "MOST_DRAWN", 1)
+    two = ["analyze", "--each", "logs/core.log", "logs/bare.log", "-o"]
+    done = run_logparse(*two, str(tmp_path / "few"), cwd=folder)
+    assert "no charts and pages of so many runs; add --charts to draw them" in done.stderr
+    assert not [*(tmp_path / "few").rglob("report.html")]
+    assert (tmp_path / "few/index.html").exists()
+    run_logparse(*two, str(tmp_path / "all"), "--chart-format", "json", "-q", cwd=folder)
+    assert len([*(tmp_path / "all").rglob("report.html")]) == 3
+
+
+def test_thousands_of_runs_give_the_same_as_few(folder, tmp_path, monkeypatch):
+    """Outputs of most runs lie in a file, tables are written in parts, and other processes read the runs."""
+    few = each(folder, "-o", str(tmp_path / "few"), "--no-charts", "--json")
+    monkeypatch.setattr(_run_results, "MOST_HELD", 1)
+    monkeypatch.setattr(outputs, "MOST_FRAMES", 2)
+    monkeypatch.setattr(analyze_runs, "WORTH", 0)
+    many = each(folder, "-o", str(tmp_path / "many"), "--no-charts", "--json", "--jobs", "2")
+    assert (many.returncode, many.stdout, many.stderr) == (few.returncode, few.stdout, few.stderr)
+    names = sorted(path.name for path in (tmp_path / "few").iterdir())
+    assert sorted(path.name for path in (tmp_path / "many").iterdir()) == names
+    for name in names:
+        if name.endswith(".parquet"):
+            assert_frame_equal(pl.read_parquet(tmp_path / "few" / name), pl.read_parquet(tmp_path / "many" / name))
 
 
 def test_names_that_a_shell_or_a_page_could_take_for_more(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from helpers import megatron_log, run_logparse
 
 from analysis.commands import _progress
-from analysis.commands._progress import _watches
+from analysis.commands._progress import ReadingProgress
 from logparse.decode.read_run import Amount, read_run
 
 
@@ -104,37 +104,40 @@ def test_a_script_sees_no_bar(log):
     assert run_logparse("analyze", "run.log", cwd=log).stderr == ""
 
 
-def test_the_files_of_all_runs_are_counted(log):
+def test_the_runs_are_counted_and_the_rest_is_estimated(log):
     (log / "other.log").write_text(megatron_log(30))
     (log / "none.log").write_text("no step line\n")
     shown = on_terminal("analyze", "--each", "run.log", "none.log", "other.log", cwd=log, patience=-1)
-    counted = re.findall(r"reading, (\d) of 3 files", shown)
+    counted = re.findall(r"reading, (\d) of 3 runs", shown)
     assert counted == sorted(counted)
     assert counted[-1] == "3"
+    assert re.search(r"\d:\d\d:\d\d", shown)
+
+
+def progress_of(weights: list[int]) -> tuple[ReadingProgress, list[dict[str, object]]]:
+    shown: list[dict[str, object]] = []
+    return ReadingProgress(lambda **fields: shown.append(fields), weights), shown
 
 
 def test_bytes_go_on_from_run_to_run_to_the_sum_of_all(log):
     (log / "other.log").write_text(megatron_log(30))
-    told: list[dict[str, object]] = []
-    names = [str(log / "run.log"), str(log / "other.log")]
-    for watch, name in zip(
-        _watches(lambda **fields: told.append(fields), [[name] for name in names]), names, strict=True
-    ):
-        read_run([name], watch=watch)
-    size = sum(Path(name).stat().st_size for name in names)
-    done = [fields["completed"] for fields in told]
-    assert done == sorted(done)
-    assert done[-1] == size
-    assert {fields["total"] for fields in told} == {size}
+    names = [log / "run.log", log / "other.log"]
+    sizes = [name.stat().st_size for name in names]
+    progress, shown = progress_of(sizes)
+    for number, name in enumerate(names):
+        read_run([str(name)], watch=progress.watches[number])
+        progress.done(number)
+    completed = [fields["completed"] for fields in shown]
+    assert completed == sorted(completed)
+    assert completed[-1] == sum(sizes)
+    assert {fields["total"] for fields in shown} == {sum(sizes)}
 
 
-def test_of_a_folder_the_sum_is_unknown_until_it_is_read(log):
-    told: list[dict[str, object]] = []
-    watches = _watches(lambda **fields: told.append(fields), [[str(log / "run.log")], [str(log)]])
-    for watch, name in zip(watches, (log / "run.log", log), strict=True):
-        read_run([str(name)], watch=watch)
-    assert told[0]["total"] is None
-    assert told[-1]["total"] == told[-1]["completed"] == 2 * (log / "run.log").stat().st_size
+def test_runs_that_are_read_elsewhere_count_in_any_order():
+    progress, shown = progress_of([10, 20, 70])
+    for number in (2, 0, 1):
+        progress.done(number)
+    assert [fields["completed"] for fields in shown] == [70, 80, 100]
 
 
 def test_a_person_sees_how_many_charts_are_drawn(log):

@@ -13,7 +13,7 @@ from browser import chromium, hostile, opened, run_of
 from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.commands._index_files import LINKED, write_index
-from analysis.commands._output_folder import tables_of
+from analysis.files.run_tables import tables_of
 from analysis.report import render_index
 from analysis.report.index_page import MAIN
 from analysis.run.run import Run
