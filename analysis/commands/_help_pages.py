@@ -96,6 +96,7 @@ DETAILED = frozenset(
         "charts",
         "price",
         "engine",
+        "heartbeat",
     )
 )
 # Quantities that --help lists all the same, as most logs without settings need them.

@@ -12,7 +12,7 @@ import typer
 from analysis.batch.run_table import NUMBERS, check_order, choose_runs
 from analysis.commands._forms import Shortened, print_long_json
 from analysis.commands._output_folder import tables_of_all
-from analysis.commands._run_results import RunResult, Wanted
+from analysis.commands._run_results import RunResult, WantedOfRun
 from analysis.metrics import BY_COLUMN
 from analysis.present.console import make_console
 from analysis.present.markdown import markdown
@@ -78,10 +78,10 @@ class Printer:
     compact: Shortened | None = None
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedOfRun:
         """What this prints of each run."""
         texts = not (self.as_json or self.quiet)
-        return Wanted(
+        return WantedOfRun(
             document=self.as_json,
             line=self.quiet,
             parts=texts and (self.verbose or not self.each),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.batch.run_table import overheads_of, runs_of
 from analysis.commands._index_files import PAGE, PAGES, links_of, write_index
 from analysis.commands._progress import drawing_bar
-from analysis.commands._run_results import RunResult, Wanted, result_of
+from analysis.commands._run_results import RunResult, WantedOfRun, result_of
 from analysis.files.outputs import (
     DEFAULT_TABLES,
     ChartWriter,
@@ -59,7 +59,7 @@ class DrawingOptions:
         """Names of tables that are written in any case."""
         return [f"{name}.{form}" for name in TABLES[:4] for form in self.tables]
 
-    def wanted(self, printed: Wanted) -> Wanted:
+    def wanted(self, printed: WantedOfRun) -> WantedOfRun:
         """What these options and what is ``printed`` need of each run."""
         return replace(printed, tables=True, run=self.formats is not None)
 
@@ -76,7 +76,7 @@ def write_results(results: Sequence[Run], out: ResultFolder, drawing: DrawingOpt
 
     With ``force`` they replace the files of an earlier run.
     """
-    wanted = Wanted(tables=True, run=drawing.formats is not None)
+    wanted = WantedOfRun(tables=True, run=drawing.formats is not None)
     with out.opened("analyze", force) as folder, ResultFiles.open(folder, drawing) as files:
         kept = [files.add(result_of(run, wanted)) for run in results]
         files.finish(kept, failed=None)

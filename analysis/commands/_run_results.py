@@ -35,7 +35,7 @@ MOST_HELD = 12
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedOfRun:
     """What is wanted of each run: its ``tables``, the ``run`` itself for its page, and what is printed of it.
 
     That is its ``document`` of JSON, its ``line``, or its ``parts``, all where ``verbose``. ``price`` is that of a
@@ -93,7 +93,7 @@ class RunResult:
         return run
 
 
-def result_of(run: Run, wanted: Wanted) -> RunResult:
+def result_of(run: Run, wanted: WantedOfRun) -> RunResult:
     """What is ``wanted`` of ``run``."""
     output = RunOutput(
         run=run if wanted.run else None,
@@ -114,7 +114,7 @@ def result_of(run: Run, wanted: Wanted) -> RunResult:
 
 
 def read_results(
-    logs: Sequence[str], how: RunOptions, name: str, watch: Watch | None = None, *, wanted: Wanted, split: bool
+    logs: Sequence[str], how: RunOptions, name: str, watch: Watch | None = None, *, wanted: WantedOfRun, split: bool
 ) -> list[RunResult]:
     """What is ``wanted`` of each run in ``logs``. Raises as ``analyze_parts``."""
     return [result_of(run, wanted) for run in analyze_parts(logs, how, name, watch, split)]
@@ -126,13 +126,13 @@ def _count_charts(run: Run) -> int:
     return len(with_data(run.steps, run.time_breakdown, run.ranks, run.analysis.reliability.curve))
 
 
-class Spool:
+class OutputStore:
     """Outputs of runs in a temporary file, but for the first ones, which are held."""
 
     def __init__(self) -> None:
         self._file, self._held = TemporaryFile(), 0  # noqa: SIM115
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> OutputStore:
         return self
 
     def __exit__(self, *_: object) -> None:

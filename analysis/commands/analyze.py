@@ -21,7 +21,7 @@ from analysis.commands._many_runs import Printer, RunSelection
 from analysis.commands._output_folder import DrawingOptions, ResultFiles, has_overlay
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.commands._run_results import RunResult, Spool, Wanted, read_results
+from analysis.commands._run_results import OutputStore, RunResult, WantedOfRun, read_results
 from analysis.commands._shard_folder import ShardFolder, write_documents
 from analysis.files.outputs import DEFAULT_TABLES, chosen_formats
 from analysis.files.result_folder import ResultFolder
@@ -111,8 +111,8 @@ def analyze(
     formats = given_formats if _are_drawn(charts, chart_format, theme, len(runs)) else None
     printer = Printer(each, as_json, as_markdown, quiet, no_color, verbose, price, short)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(logs, how.pseudonyms), price, asked.order)
-    with Spool() as spool:
-        work = Work(how, engine, quiet, split, each, printer.wanted, spool)
+    with OutputStore() as spool:
+        work = RunReader(how, engine, quiet, split, each, printer.wanted, spool)
         if shard is None:
             inputs = input_files((*logs, baseline_file))
             results, failed = _into_folder(out, runs, work, drawing, force, inputs)
@@ -210,7 +210,7 @@ def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
 
 
 @dataclass(frozen=True)
-class Work:
+class RunReader:
     """How runs are read and what is ``wanted`` of them; their output is kept in ``spool``."""
 
     how: RunOptions
@@ -218,8 +218,8 @@ class Work:
     quiet: bool
     split: bool
     each: bool
-    wanted: Wanted
-    spool: Spool
+    wanted: WantedOfRun
+    spool: OutputStore
 
     def results(self, runs: Runs, open_files: Callable[[], ResultFiles | None]) -> Outcome:
         """Analyze every run, by its name; one that cannot be read does not stop the others.
@@ -250,7 +250,7 @@ class Work:
 
 
 def _into_folder(
-    out: ResultFolder | None, runs: Runs, work: Work, drawing: DrawingOptions, force: bool, inputs: Sequence[str]
+    out: ResultFolder | None, runs: Runs, work: RunReader, drawing: DrawingOptions, force: bool, inputs: Sequence[str]
 ) -> Outcome:
     """Do ``work`` and keep what it gives; raises where no run can be read."""
     if out is None:
@@ -278,7 +278,7 @@ def _into_folder(
     return results, failed
 
 
-def _into_shard(part: ShardFolder, runs: Runs, work: Work, drawing: DrawingOptions, force: bool) -> Outcome:
+def _into_shard(part: ShardFolder, runs: Runs, work: RunReader, drawing: DrawingOptions, force: bool) -> Outcome:
     """The same for one shard, which is kept, with what was wrong, though no run of it can be read."""
     if not force:
         part.check()

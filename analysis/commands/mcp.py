@@ -198,7 +198,7 @@ class Tools:
         """List the log formats that are read, or show one with its labels and sample lines.
 
         Args:
-            name: A format, such as "megatron"; by default all names and titles.
+            name: A format, such as "torchtitan"; by default all names and titles.
         """
         if name is None:
             listed = formats_document(known_formats(), packaged().packages)

@@ -13,7 +13,7 @@ from analysis.estimate.stages import rule_of_thumb_stages
 from analysis.estimate.state import state_figures
 from analysis.estimate.work import Work, devices_for, training_time
 from analysis.estimate.worked_figure import Figure, Number
-from analysis.flops import Recompute, find_formula
+from analysis.flops import Recompute, default_formula
 from analysis.model.shape import ModelShape
 from logparse.light_dataclass import dataclass
 
@@ -43,7 +43,7 @@ def _of(figures: Iterable[Figure], name: str) -> Number | None:
 
 def _flops(recompute: Recompute) -> float:
     tokens = 256 * 4096
-    formula = find_formula("ascendspeed")
+    formula = default_formula()
     per_token = formula.hardware_flops_per_token(_LLAMA2_7B, 4096, recompute)
     return float(per_token or 0.0) * tokens
 

@@ -141,8 +141,9 @@ def loudly():
     assert sorted(node.args[0].value for node in found if not ends_in_error(node)) == ["hello", "one", "two"]
 
 
-# Where a process begins it is told the language: the command line, and a worker on another machine.
-BEGINNINGS = ("logparse/__main__.py", "analysis/batch/engine.py")
+# Where a process begins it is told the language: the command line, and a worker here or on another machine.
+WORKERS = ("engine.py", "local_workers.py", "own_process.py")
+BEGINNINGS = ("logparse/__main__.py", *(f"analysis/batch/{name}" for name in WORKERS))
 
 
 def test_nothing_below_the_screens_asks_for_the_language():

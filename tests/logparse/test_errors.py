@@ -88,5 +88,5 @@ def test_expected_errors_are_caught_where_they_are_printed_or_leave_a_process():
     # draft that does not read its log is no draft. What a log refuses today, its watcher reads tomorrow.
     drafts = ["draft.py", "formats.py", "read_unknown.py"]
     assert sorted(caught) == sorted(
-        ["api.py", "argument_names.py", "cli.py", "engine.py", "gate.py", "mcp.py", "refresh.py", *drafts]
+        ["api.py", "argument_names.py", "cli.py", "engine.py", "gate.py", "mcp.py", "mlflow.py", "refresh.py", *drafts]
     )
