@@ -111,17 +111,17 @@ def analyze(
     formats = given_formats if _are_drawn(charts, chart_format, theme, len(runs)) else None
     printer = Printer(each, as_json, as_markdown, quiet, no_color, verbose, price, short)
     drawing = DrawingOptions(formats, theme, quiet, written, command_as_given(logs, how.pseudonyms), price, asked.order)
-    with OutputStore() as spool:
-        work = RunReader(how, engine, quiet, split, each, printer.wanted, spool)
+    with OutputStore() as store:
+        reader = RunReader(how, engine, quiet, split, each, printer.wanted, store)
         if shard is None:
             inputs = input_files((*logs, baseline_file))
-            results, failed = _into_folder(out, runs, work, drawing, force, inputs)
+            results, failed = _into_folder(out, runs, reader, drawing, force, inputs)
         else:
             out = _folder_of(shard, out)
             # From Parquet merge puts the shards together.
             drawing = replace(drawing, tables=tuple(dict.fromkeys((*DEFAULT_TABLES, *written))), part=True)
             part = ShardFolder(out, shard, whole_of(runs, how, _drawn(drawing), shard.of))
-            results, failed = _into_shard(part, shard.part(runs), work, drawing, force)
+            results, failed = _into_shard(part, shard.part(runs), reader, drawing, force)
         if each:
             printer.many(results, asked, failed)
         else:
@@ -211,7 +211,7 @@ def _folder_of(shard: Shard, out: ResultFolder | None) -> ResultFolder:
 
 @dataclass(frozen=True)
 class RunReader:
-    """How runs are read and what is ``wanted`` of them; their output is kept in ``spool``."""
+    """How runs are read and what is ``wanted`` of them; their output is kept in ``store``."""
 
     how: RunOptions
     engine: str
@@ -219,7 +219,7 @@ class RunReader:
     split: bool
     each: bool
     wanted: WantedOfRun
-    spool: OutputStore
+    store: OutputStore
 
     def results(self, runs: Runs, open_files: Callable[[], ResultFiles | None]) -> Outcome:
         """Analyze every run, by its name; one that cannot be read does not stop the others.
@@ -236,7 +236,7 @@ class RunReader:
             files = files or open_files()
             if files is not None:
                 files.add(one)
-            results.append(self.spool.keep(one))
+            results.append(self.store.keep(one))
         if self.each:
             without_each(failed)
         return results, failed
@@ -250,17 +250,17 @@ class RunReader:
 
 
 def _into_folder(
-    out: ResultFolder | None, runs: Runs, work: RunReader, drawing: DrawingOptions, force: bool, inputs: Sequence[str]
+    out: ResultFolder | None, runs: Runs, reader: RunReader, drawing: DrawingOptions, force: bool, inputs: Sequence[str]
 ) -> Outcome:
-    """Do ``work`` and keep what it gives; raises where no run can be read."""
+    """Read ``runs`` by ``reader``, and keep what it gives in ``out``; raises where no run can be read."""
     if out is None:
-        results, failed = work.results(runs, lambda: None)
+        results, failed = reader.results(runs, lambda: None)
         if not results:
             raise failed[0]
         return results, failed
     out.check(force, drawing.sure, inputs)
     drawing.prepare()
-    work = replace(work, wanted=drawing.wanted(work.wanted))
+    reader = replace(reader, wanted=drawing.wanted(reader.wanted))
     opened: list[ResultFiles] = []
     with ExitStack() as stack:
 
@@ -269,23 +269,23 @@ def _into_folder(
             opened.append(stack.enter_context(ResultFiles.open(folder, drawing)))
             return opened[0]
 
-        results, failed = work.results(runs, open_files)
+        results, failed = reader.results(runs, open_files)
         if not results:
             raise failed[0]
-        several = work.each or len(results) > 1
+        several = reader.each or len(results) > 1
         texts = [str(error) for error in failed] if several else None
         opened[0].finish(results, texts, apart=len(results) > 1)
     return results, failed
 
 
-def _into_shard(part: ShardFolder, runs: Runs, work: RunReader, drawing: DrawingOptions, force: bool) -> Outcome:
+def _into_shard(part: ShardFolder, runs: Runs, reader: RunReader, drawing: DrawingOptions, force: bool) -> Outcome:
     """The same for one shard, which is kept, with what was wrong, though no run of it can be read."""
     if not force:
         part.check()
     drawing.prepare()
-    work = replace(work, wanted=replace(drawing.wanted(work.wanted), document=True))
+    reader = replace(reader, wanted=replace(drawing.wanted(reader.wanted), document=True))
     with part.opened() as path, ResultFiles.open(path, drawing) as files:
-        results, failed = work.results(runs, lambda: files)
+        results, failed = reader.results(runs, lambda: files)
         tables = files.finish(results, [str(error) for error in failed], apart=True)
         write_documents(path, results)
     part.write_account(results, failed, tables)
