@@ -174,8 +174,13 @@ def test_a_name_of_another_encoding_is_read_and_recorded(tmp_path, case, word):
     assert not re.search(b"damaged|can be deleted", run("trend --history WORD-h --lang en"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", CASES[:2], ids=lambda case: case[0])
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(CASES[0], marks=pytest.mark.slow, id=CASES[0][0]),
+        pytest.param(CASES[1], marks=pytest.mark.sweep, id=CASES[1][0]),
+    ],
+)
 def test_names_in_utf8_are_those_of_the_disk_in_each_locale(tmp_path, case):
     place = Place(tmp_path, *case, names="utf-8")
     check_commands(place, COMMANDS)
