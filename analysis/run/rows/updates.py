@@ -37,6 +37,10 @@ def printed_skips() -> pl.Expr:
     return pl.max_horizontal("skipped_iterations", pl.col("overflow").cast(pl.Int64)).fill_null(0)
 
 
+# Steps that are counted one by one. A damaged number of a step may claim billions.
+MOST_STEPS = 10_000_000
+
+
 def lost_updates() -> pl.Expr:
     """Steps of a row whose update was left out or is NaN."""
     # An iteration that is NaN is one of those whose update was skipped: no count adds to another.
@@ -61,7 +65,7 @@ def useful_steps(rows: pl.DataFrame) -> pl.Series:
         "lineage", "step", "iterations", "replayed_steps", lost=lost_updates(), resumed=_resumed_within()
     ).with_row_index("at")
     several = marked.filter((pl.col("step") > pl.col("resumed")) | (pl.col("replayed_steps") > 0))
-    if not (several["lost"] > 0).any():
+    if not (several["lost"] > 0).any() or several["iterations"].sum() > MOST_STEPS:
         return once.alias("useful_steps")
     useful = several.join(_by_step(several), on="at").select("at", "useful")
     return (

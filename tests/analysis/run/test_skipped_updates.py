@@ -143,3 +143,17 @@ def test_updates_above_the_limit_of_the_gradient_norm_are_skipped(tmp_path, skip
     run = analyze_logs([str(path)], RunOptions())
     assert run.steps["useful_steps"].sum() == 20 - skipped
     assert run.log.coverage.malformed_values == 0
+
+
+def test_a_damaged_number_of_a_step_is_not_counted_step_by_step(tmp_path, monkeypatch):
+    """Four billion steps, one row each, would need 34 GB."""
+    monkeypatch.setattr("analysis.run.rows.updates._by_step", lambda rows: pytest.fail(f"{len(rows)} rows"))
+    damaged = 2**32
+    first = "Steps:   2%|▏         | 160/7600 [37:37<20:46:10, 10.05s/it, grad_absmax=0.000186, lr=9.89e-5]"
+    whole = f"Steps: 100%|██████████| {damaged}/400 [06:41<00:00,  1.01it/s, loss=0.213, lr=5e-6]"
+    later = f"Steps:   2%|▏         | {damaged}/1000 [01:23<1:08:06,  4.17s/it, lr=1e-5, step_loss=0.0734]"
+    skipped = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536 reducing to 32768"
+    lines = [skipped, first, whole, first, later, first, skipped, later, skipped]
+    (tmp_path / "run.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = analyze_logs([str(tmp_path / "run.log")], RunOptions())
+    assert run.log.steps["step"].max() == damaged
