@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 
 import polars as pl
 
 from analysis.batch.run_table import RUNS_COLUMNS, runs_table
-from analysis.export import mlflow, openmetrics, swanlab, tensorboard
+from analysis.export import TABLES, TARGETS, TRACKERS, mlflow, swanlab
 from analysis.export.exported_run import ExportedRun, exported_run
 from analysis.export.exported_tables import tables_of
 from analysis.files.outputs import write_table
@@ -22,14 +23,7 @@ from logparse.errors import UsageError, unknown_name
 from logparse.language import msg, tr
 from logparse.light_dataclass import dataclass
 
-TABLES = ("csv", "jsonl")
-MODULES: Mapping[str, ModuleType] = {
-    "tensorboard": tensorboard,
-    "openmetrics": openmetrics,
-    "mlflow": mlflow,
-    "swanlab": swanlab,
-}
-TARGETS = (*MODULES, *TABLES)
+MODULES: Mapping[str, ModuleType] = {name: import_module(f"analysis.export.{name}") for name in TRACKERS}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from analysis.hardware import BASES
 from analysis.project import LEAST_UTILISATION
 from logparse.errors import UsageError
 from logparse.language import LANGUAGES, msg, tr, use_language
+from logparse.pseudonyms import Pseudonyms
 
 
 def _speak(language: str | None) -> str | None:
@@ -113,12 +114,26 @@ Dialect = Annotated[
 ]
 
 
-def folder_of(text: str) -> ResultFolder:
-    """The folder that -o names. Raises UsageError for an empty name, which would be the current folder."""
-    if not text.strip():
+def project_pseudonyms(key: bytes | None = None) -> Pseudonyms:
+    """Those of the project's history, else those of ``key``, else new ones."""
+    from analysis.history.pseudonym_key import pseudonyms_of_answer
+    from analysis.project.project_file import find_project_settings
+
+    place = find_project_settings().get("history")
+    return pseudonyms_of_answer(None if place is None else str(place), key)
+
+
+def check_named(out: str) -> None:
+    """Raises UsageError where ``-o`` has an empty name, which would be the current folder."""
+    if not out.strip():
         raise UsageError(
             tr("-o has an empty folder name"), remedy=tr("give a folder name; check for an unset shell variable")
         )
+
+
+def folder_of(text: str) -> ResultFolder:
+    """The folder that -o names. Raises UsageError for an empty name."""
+    check_named(text)
     folder = ResultFolder(text)
     folder.check_name()
     return folder

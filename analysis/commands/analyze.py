@@ -311,10 +311,7 @@ def _pseudonyms(shard: Shard | None) -> Pseudonyms:
     if shard is not None:
         problem = tr("--anonymise and --shard exclude each other")
         raise UsageError(problem, remedy=tr("record the runs with --anonymise, or analyze them without --shard"))
-    from analysis.history.pseudonym_key import pseudonyms_of_answer
-
-    place = find_project_settings().get("history")
-    return pseudonyms_of_answer(None if place is None else str(place))
+    return options.project_pseudonyms()
 
 
 def _kept(words: Sequence[str]) -> Iterator[str]:

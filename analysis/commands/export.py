@@ -13,14 +13,13 @@ from analysis.commands import _options as options
 from analysis.commands._input_files import input_files
 from analysis.commands._progress import reading_bar
 from analysis.commands._run_flags import COMPUTING, READING, with_run_flags
-from analysis.project.project_file import find_project_settings
+from analysis.export import TARGETS
 from analysis.run.options import RunOptions
 from analysis.run.run import Run
 from logparse.errors import LogparseError, UsageError, without_each
 from logparse.inputs.run_discovery import named_runs
 from logparse.language import tr, visible
 
-TARGETS = ("tensorboard", "openmetrics", "mlflow", "swanlab", "csv", "jsonl")
 To = Annotated[
     str,
     typer.Option("--to", metavar="TARGET", autocompletion=_completion.one_of(*TARGETS), help="|".join(TARGETS)),
@@ -61,17 +60,11 @@ def export(
     """
     from analysis.commands._export_targets import Export
 
-    if not out.strip():
-        raise UsageError(
-            tr("-o has an empty folder name"), remedy=tr("give a folder name; check for an unset shell variable")
-        )
+    options.check_named(out)
     if not experiment.strip():
         raise UsageError(tr("--experiment has no name"), remedy=tr("give a name; check for an unset shell variable"))
     if anonymise:
-        from analysis.history.pseudonym_key import pseudonyms_of_answer
-
-        place = find_project_settings().get("history")
-        how = replace(how, pseudonyms=pseudonyms_of_answer(None if place is None else str(place)))
+        how = replace(how, pseudonyms=options.project_pseudonyms())
     runs = named_runs(logs, each)
     target = Export(to, out, force, experiment, time_zone, lambda run: _report(run, logs, how))
     target.check([name for name, _ in runs], input_files(logs))

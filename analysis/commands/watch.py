@@ -37,7 +37,7 @@ from analysis.present.views.watch import (
     watch_parts,
 )
 from analysis.present.words import say
-from analysis.project.project_file import find_project_settings, project_limits
+from analysis.project.project_file import project_limits
 from analysis.published.baselines import find_baseline, published, read_baselines
 from analysis.run.checks.target_verdicts import exit_code, judge
 from analysis.run.options import RunOptions
@@ -180,7 +180,7 @@ def watch(
     if how.baseline is not None:
         find_baseline(rows, how.baseline)
     memory = KeptStates() if state is None else _read_memory(state)
-    pseudonyms = _pseudonyms(memory.key) if anonymise else None
+    pseudonyms = options.project_pseudonyms(memory.key) if anonymise else None
     how = replace(how, published=rows, drafts=not no_draft, pseudonyms=pseudonyms)
     paths = with_outputs_of_jobs(logs)
     watcher = Watcher(lambda: named_runs(paths, each), partial(_follower, how, split), project_limits(), memory.states)
@@ -369,14 +369,6 @@ def _leave_receipt(runs: Sequence[WatchedRun], no_color: bool) -> None:
 
 def _follower(how: RunOptions, split: bool, name: str, logs: Sequence[str]) -> Follower:
     return Follower(logs, how, name=name, split=split)
-
-
-def _pseudonyms(key: bytes | None) -> Pseudonyms:
-    """Those of the project's history, else those of the state file with ``key``, else new ones."""
-    from analysis.history.pseudonym_key import pseudonyms_of_answer
-
-    place = find_project_settings().get("history")
-    return pseudonyms_of_answer(None if place is None else str(place), key)
 
 
 def _command(text: str | None) -> tuple[str, ...]:
