@@ -39,8 +39,8 @@ def fill(history: History, runs: int) -> None:
             "run_id": run_id,
             "begins": run_id,
             "landmarks": [{"name": str(step), "value": f"- {number}.{step} {ms}"} for step in range(24)],
-            "recorded_at": datetime(2026, 1, 1) + timedelta(minutes=number),
-            "begun_at": datetime(2026, 1, 1) + timedelta(minutes=number),
+            "recorded_at": datetime(2026, 1, 1) + timedelta(hours=2 * number),
+            "begun_at": datetime(2026, 1, 1) + timedelta(hours=2 * number),
             "steady_step_time_ms": ms,
             "seq_length": 4096 * 2**job,
         }

@@ -29,7 +29,9 @@ from moments import Watching
 
 from analysis.run.build import analyze_parts
 from analysis.run.options import RunOptions
-from analysis.watch.alarm_state import News
+from analysis.watch.alarm_limits import DEFAULTS
+from analysis.watch.alarm_state import News, RunState, advance
+from analysis.watch.refresh import Follower
 from logparse.errors import LogparseError
 
 EPOCH = datetime(2026, 1, 5, 8)
@@ -304,6 +306,21 @@ def break_runs(first: int, number: int, only: str | None) -> int:
     return int(any(not one.in_time for found in results.values() for one in found))
 
 
+class Growing:
+    """A file that is followed while it grows, by a clock that runs faster."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.state = folder / "run.log", RunState()
+        self.follower = Follower([str(self.path)], RunOptions(jobs=1), block_bytes=2**16)
+
+    def look(self, at: float, new: str) -> tuple[News, ...]:
+        """What is new ``at`` that time, with so much more text."""
+        with self.path.open("a", encoding="utf-8", newline="") as file:
+            file.write(new)
+        self.state, news = advance("run", self.state, self.follower.refresh(at), DEFAULTS)
+        return news
+
+
 def quiet_hours(first: int, hours: float, length: float, looks: int) -> int:
     """Watch runs of ``length`` hours without a fault, from the run ``first`` on; 1 where an alarm began."""
     alarms: Counter[str] = Counter()
@@ -315,11 +332,12 @@ def quiet_hours(first: int, hours: float, length: float, looks: int) -> int:
         while job.now < 3600 * length:
             job.steps(10)
         with tempfile.TemporaryDirectory() as folder:
-            watching, done, text = Watching(Path(folder)), 0, ""
+            watching, done = Growing(Path(folder)), 0
             for at in (job.now * (n + 1) / looks for n in range(looks)):
                 new = [line for line in job.log[done:] if line[0] <= at]
-                text, done = text + "".join(line[2] for line in new), done + len(new)
-                alarms.update(one.alarm.code for one in watching.look(at, run_log=text) if one.kind == "begins")
+                done += len(new)
+                news = watching.look(at, "".join(line[2] for line in new))
+                alarms.update(one.alarm.code for one in news if one.kind == "begins")
         print(f"quiet run {seed}, to hour {(seed + 1) * length:,.0f}: alarms {dict(alarms) or 'none'}", flush=True)
     hours = (runs - first) * length
     print(f"{hours:,.0f} quiet hours, {looks} moments each {length:g} h: alarms {dict(alarms) or 'none'}")
@@ -343,12 +361,13 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
     chosen = sorted({round(n * (len(numbers) - 1) / (looks - 1)) for n in range(looks)})
     news: list[tuple[int, News]] = []
     with tempfile.TemporaryDirectory() as folder:
-        watching = Watching(Path(folder))
+        watching, shown_lines = Growing(Path(folder)), 0
         for at in chosen[1:]:
             # At a line, and just before the next one with all that was printed until then; the clock is that of lines.
             for time, end in ((max(0.0, seconds[at - 1]), numbers[at - 1]), (seconds[at], numbers[at] - 1)):
-                news += [(numbers[at], one) for one in watching.look(time, run_log="".join(lines[:end]))]
-        news += [(numbers[-1], one) for one in watching.look(seconds[-1], run_log="".join(lines))]
+                news += [(numbers[at], one) for one in watching.look(time, "".join(lines[shown_lines:end]))]
+                shown_lines = max(shown_lines, end)
+        news += [(numbers[-1], one) for one in watching.look(seconds[-1], "".join(lines[shown_lines:]))]
     return seconds[-1] / 3600, news
 
 

@@ -145,7 +145,8 @@ def read_summaries(
     """All rows of ``listing``, or those of some runs. HEAVY columns are left out unless ``heavy``."""
     asked = listing.runs if run_ids is None else run_ids
     files = {file.key for run_id in asked for file in listing.runs.get(run_id, ())}
-    bundled = [_rows_of_bundle(bundle, heavy, files & bundle.files) for bundle in listing.needed]
+    wanted = [(bundle, files & bundle.files) for bundle in listing.needed]
+    bundled = [_rows_of_bundle(bundle, heavy, some) for bundle, some in wanted if some]
     loose = read_loose(storage, warn, [file for file in listing.loose if file.key in files], heavy)
     return pl.concat([no_rows(heavy), *bundled, *loose]).unique(FILE, keep="first", maintain_order=True)
 

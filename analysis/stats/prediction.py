@@ -24,8 +24,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from operator import mul
 from statistics import median, median_low
 from typing import Literal
 
@@ -133,21 +133,31 @@ def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
         by = median(values[-own:]) - median(values[:-own])
         values[:-own] = [value + by for value in values[:-own]]
     runs, middle = len(values), median(values)
-    most = WINSORIZED * median(abs(value - middle) for value in values) * TO_DEVIATIONS * runs / (runs - FEW)
+    most = WINSORIZED * median([abs(value - middle) for value in values]) * TO_DEVIATIONS * runs / (runs - FEW)
     if most > 0:
-        values = [min(max(value, middle - most), middle + most) for value in values]
+        low, high = middle - most, middle + most
+        values = [low if value < low else high if value > high else value for value in values]
     mean = _mean(values)
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (runs - 1))
-    level = values if own is None else values[-own:]
-    return Expectation(_mean(level), spread, runs, len(level), _certain_correlation(values, mean))
+    distances = [value - mean for value in values]
+    squares = math.fsum(map(mul, distances, distances))
+    level = mean if own is None else _mean(values[-own:])
+    correlation = _certain_correlation(distances, squares)
+    return Expectation(level, math.sqrt(squares / (runs - 1)), runs, min(own or runs, runs), correlation)
 
 
-def _certain_correlation(values: Sequence[float], mean: float) -> float:
-    """The correlation of neighbours that is certain, in 95 of 100 cases; 0 for none."""
-    runs, squares = len(values), math.fsum((value - mean) ** 2 for value in values)
+# A series is watched several times, and many a metric is the same on all nights.
+_expect = lru_cache(2048)(expect)
+
+
+def _certain_correlation(distances: Sequence[float], squares: float) -> float:
+    """The correlation of neighbours that is certain, in 95 of 100 cases; 0 for none.
+
+    ``distances`` from the mean are in the order of time; ``squares`` is the sum of theirs.
+    """
+    runs = len(distances)
     if runs < FEWEST_TO_CORRELATE or squares <= runs * LEAST**2:
         return 0.0
-    raw = math.fsum((old - mean) * (new - mean) for old, new in pairwise(values)) / squares
+    raw = math.fsum(map(mul, distances, distances[1:])) / squares
     # The mean is of the same runs (Marriott, Pope, Biometrika 1954).
     known = max(-MOST_CORRELATION, min(raw + (1 + 4 * raw) / runs, MOST_CORRELATION))
     return max(0.0, known - CERTAIN * math.sqrt((1 - known**2) / runs))
@@ -270,7 +280,7 @@ class _Watcher:
             level.append(log)
             return Night("learning", len(level) - 1)
         before = level if self.fixed else level[-self.kept :]
-        expectation = expect(before, self.own.get(block))
+        expectation = _expect(tuple(before), self.own.get(block))
         distance = log - expectation.level
         bound = max(expectation.reach(self.bound), self._least_of(expectation))
         run = _Seen(log, block, of_night, distance, abs(distance) > bound)
@@ -303,13 +313,12 @@ class _Watcher:
     def _sequence(self, run: _Seen, expectation: Expectation) -> Night:
         """The newest of the runs that are away, and what is made of them."""
         distances = [away.distance for away in self.away]
-        night = self._night(expectation, "off", distances)
         has_start = self.known_from is not None and not self._is_better
         if runs := self._confirming(expectation):
             self._cut(len(distances) - runs)
             return self._confirm(self._night(expectation, "off", distances[-runs:]), has_start)
         if has_start:
-            return replace(night, state="accepted")
+            return self._night(expectation, "accepted", distances)
         if self._is_off(run, expectation):
             since = next(at for at, away in enumerate(self.away) if self._is_off(away, expectation))
             return replace(self._night(expectation, "off", distances[since:]), nights=len(distances) - since)
@@ -320,7 +329,7 @@ class _Watcher:
 
         Of more runs than give an expectation, those of whole nights.
         """
-        nights = 0
+        nights, least = 0, self._least_of(expectation)
         for runs, run in enumerate(reversed(self.away), 1):
             before = self.away[-runs - 1].night if runs < len(self.away) else None
             nights += runs == 1 or run.night != self.away[1 - runs].night
@@ -328,7 +337,7 @@ class _Watcher:
                 continue
             distances = _consistent([abs(away.distance) for away in self.away[-runs:]])
             mean = _mean(distances)
-            if mean < self._least_of(expectation) or not expectation.is_far(mean, runs):
+            if mean < least or not expectation.is_far(mean, runs):
                 continue
             needed = self._needed(expectation, mean, runs)
             if nights > max(THIRD, self.confirm, math.ceil(needed)):
@@ -482,6 +491,8 @@ class _Watcher:
 
 def _consistent(distances: Sequence[float]) -> list[float]:
     """``distances`` to one side, none farther than nights of one change are: others are accidents of any size."""
+    if len(distances) == 1:
+        return list(distances)
     most = CONSISTENT * median_low(map(abs, distances))
     return [max(-most, min(distance, most)) for distance in distances]
 
