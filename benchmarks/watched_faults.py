@@ -24,14 +24,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+import polars as pl
 from helpers import SETTINGS, arguments_dump, megatron_line
 from moments import Watching
 
 from analysis.run.build import analyze_parts
 from analysis.run.options import RunOptions
 from analysis.watch.alarm_limits import DEFAULTS
-from analysis.watch.alarm_state import News, RunState, advance
+from analysis.watch.alarm_state import News
 from analysis.watch.refresh import Follower
+from analysis.watch.watcher import Watcher
 from logparse.errors import LogparseError
 
 EPOCH = datetime(2026, 1, 5, 8)
@@ -307,18 +309,21 @@ def break_runs(first: int, number: int, only: str | None) -> int:
 
 
 class Growing:
-    """A file that is followed while it grows, by a clock that runs faster."""
+    """A file that is watched while it grows, by a clock that runs faster."""
 
     def __init__(self, folder: Path) -> None:
-        self.path, self.state = folder / "run.log", RunState()
-        self.follower = Follower([str(self.path)], RunOptions(jobs=1), block_bytes=2**16)
+        self.path = folder / "run.log"
+        self.watcher = Watcher(lambda: [("run", [str(self.path)])], _follower, DEFAULTS)
 
-    def look(self, at: float, new: str) -> tuple[News, ...]:
+    def look(self, at: float, new: str) -> list[News]:
         """What is new ``at`` that time, with so much more text."""
         with self.path.open("a", encoding="utf-8", newline="") as file:
             file.write(new)
-        self.state, news = advance("run", self.state, self.follower.refresh(at), DEFAULTS)
-        return news
+        return self.watcher.look(at)[1]
+
+
+def _follower(name: str, logs: Sequence[str]) -> Follower:
+    return Follower(logs, RunOptions(jobs=1), name=name, block_bytes=2**16)
 
 
 def quiet_hours(first: int, hours: float, length: float, looks: int) -> int:
@@ -350,12 +355,11 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
         runs = analyze_parts([str(path)], RunOptions(jobs=1))
     except LogparseError:
         return None
-    steps = runs[-1].steps.drop_nulls("timestamp").filter(~runs[-1].steps.drop_nulls("timestamp")["copied"])
-    if len(runs) > 1 or len(steps) < 10 or (stamps := steps["timestamp"]).min() == stamps.max():
+    steps = pl.concat(run.steps.select("timestamp", "line_number", "copied") for run in runs)
+    steps = steps.drop_nulls("timestamp").filter(~pl.col("copied")).sort("line_number")
+    if len(steps) < 10 or not (stamps := steps["timestamp"]).is_sorted() or stamps[0] == stamps[-1]:
         return None
-    data = path.read_bytes()
-    plain = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
-    lines = plain.decode("utf-8", "replace").splitlines(keepends=True)
+    lines = read_text(path).splitlines(keepends=True)
     numbers = steps["line_number"].to_list()
     seconds = [(stamp - stamps[0]).total_seconds() for stamp in stamps]
     chosen = sorted({round(n * (len(numbers) - 1) / (looks - 1)) for n in range(looks)})
@@ -369,6 +373,13 @@ def replay(path: Path, looks: int) -> tuple[float, list[tuple[int, News]]] | Non
                 shown_lines = max(shown_lines, end)
         news += [(numbers[-1], one) for one in watching.look(seconds[-1], "".join(lines[shown_lines:]))]
     return seconds[-1] / 3600, news
+
+
+def read_text(path: Path) -> str:
+    """The text of a log."""
+    data = path.read_bytes()
+    plain = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    return plain.decode("utf-8", "replace")
 
 
 def replay_all(first: int, paths: list[Path], looks: int) -> int:

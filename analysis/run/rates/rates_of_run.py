@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from analysis.identify.matching import LOGGED
 from analysis.identify.printed_precision import FINE_UNITS, printed_unit
 from analysis.metrics import RATED
 from analysis.run.rates.baseline_step_time import middle
@@ -22,7 +23,9 @@ from analysis.run.useful.useful_time import NOT_STEADY, PRICED_BY, value_rows
 from logparse.schema import conform
 
 # Work per step by which the per-device rates scale; each column is a rate, so work is rate times time.
-SCALED = (*(metric.column for metric in RATED), "logged_tflops_per_second_per_device")
+SCALED = (*(metric.column for metric in RATED), LOGGED)
+# A small model may print 0.0, and a damaged line anything: that is no rate.
+PRINTED = pl.when(pl.col(LOGGED) > 0).then(LOGGED).alias(LOGGED)
 
 
 def name_rates(
@@ -38,9 +41,11 @@ def name_rates(
     same clock ``unprinted``. The steady rate is that of the rows ``of_one_size``.
     """
     everything = (value_rows(steps) if priced is None else priced)[(*PRICED_BY, "time_ms", "useful", *SCALED)]
+    everything = everything.with_columns(PRINTED)
     counted = (steps if of_one_size is None else of_one_size)[
         "counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED
     ].filter("counted")
+    counted = counted.with_columns(PRINTED)
     steady: dict[str, Any] = {
         "step_time_ms": middle(counted["step_time_ms"]),
         **{name: middle(counted[name], "lower") for name in SCALED},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers import SETTINGS, arguments_dump, megatron_line
 
 from analysis.present.views.analyze_json import document
 from analysis.present.views.first_screen import rows
@@ -35,6 +36,15 @@ def test_a_summary_gives_the_rates_of_the_whole_run(tmp_path: Path) -> None:
         "seconds_per_step": {"unit": "s/step", "median": 1.0, "n": 8, "covers": "all rows"},
         "samples_per_second": {"unit": "samples/s", "median": 15.25, "n": 1, "covers": "whole run"},
     }
+
+
+def test_a_rate_that_is_printed_as_0_is_none_of_the_run(tmp_path: Path) -> None:
+    log, label = tmp_path / "run.log", "throughput per GPU (TFLOP/s/GPU)"
+    lines = (megatron_line(step, pairs={label: "0.0" if step < 9 else "-0.0"}) for step in range(1, 12))
+    log.write_text(arguments_dump(SETTINGS) + "\n".join(lines) + "\n")
+    rates = analyze_logs([str(log)], RunOptions()).rates
+    assert rates["logged_tflops_per_second_per_device"].is_null().all()
+    assert (rates.filter(pl.col("rate") == "steady")["tflops_per_second_per_device"] > 0).all()
 
 
 def test_rates_of_rows_go_before_those_of_the_whole_run() -> None:
