@@ -512,7 +512,7 @@ def said_by_command(names: Sequence[str], case: Case, stdin: bytes = b"") -> Ans
     flags = [
         word for name, value in case.options.items() if value for word in (f"--{name.replace('_', '-')}", str(value))
     ]
-    done = run_logparse("analyze", *names, "--json", *flags, cwd=Path.cwd(), stdin=stdin)
+    done = run_logparse("analyze", *names, "--json", "--no-draft", *flags, cwd=Path.cwd(), stdin=stdin)
     return {"exit": done.returncode} if done.returncode else json.loads(done.stdout, parse_constant=_refused)
 
 
