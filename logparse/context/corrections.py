@@ -292,14 +292,13 @@ def clock_dispatched_steps(log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.Data
 
 def count_from_one(_log: ParsedLog, steps: pl.DataFrame) -> tuple[pl.DataFrame, Note | None]:
     """A trainer that numbers its steps from 0 has done one more at each line, as the samples consumed show: LiBai."""
-    rows = steps.lazy().select("step", done="consumed_samples").drop_nulls().unique(maintain_order=True)
-    step, done = pl.col("step"), pl.col("done")
-    each = (done.diff() / step.diff()).drop_nulls()
-    fits = ((step + 1) * each.first() == done).all()
-    shown = rows.select(n=each.len(), kinds=each.n_unique(), each=each.first(), apart=step.diff().median(), fits=fits)
-    n, kinds, per_step, apart, fit = collected(shown).row(0)
+    rows = steps["step", "consumed_samples"].drop_nulls().unique(maintain_order=True)
+    step, done, apart = rows["step"], rows["consumed_samples"], rows["step"].diff()
     # Where each step has a line, the number that the log prints says as much.
-    if n < FEWEST_COUNTS or kinds != 1 or not per_step > 0 or apart == 1 or not fit:
+    if len(rows) <= FEWEST_COUNTS or apart.median() == 1:
+        return steps, None
+    each = (done.diff() / apart).drop_nulls()
+    if each.n_unique() != 1 or not each[0] > 0 or not ((step + 1) * each[0] == done).all():
         return steps, None
     return steps.with_columns(pl.col("step") + 1), info("counted_from_zero")
 

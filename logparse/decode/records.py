@@ -38,8 +38,7 @@ def join_records(
         mine = [record for record in fmt.records if record.frame == name]
         rows = [block[record.key].lazy() for record in mine for block in blocks if record.key in block]
         rows += [begins.lazy()] if name == "events" and begins is not None else []
-        joined = pl.concat(rows, how="diagonal_relaxed") if rows else pl.LazyFrame(schema=_PLACE)
-        frames[name] = conform(collected(joined.sort(*_PLACE, maintain_order=True)), columns)
+        frames[name] = conform(_in_order(rows) if rows else pl.DataFrame(schema=_PLACE), columns)
     frames["losses"] = _without_step_lines(frames["losses"], steps, fmt)
     frames["memory"] = pl.concat([frames["memory"], _memory_of_steps(steps)])
     # A log can be cut between a step and what follows it, so that the last step of the file before counts too.
@@ -54,6 +53,10 @@ def join_records(
 
 
 _PLACE = {"source": pl.String, "line_number": pl.Int64}
+
+
+def _in_order(rows: Sequence[pl.LazyFrame]) -> pl.DataFrame:
+    return collected(pl.concat(rows, how="diagonal_relaxed").sort(*_PLACE, maintain_order=True))
 
 
 def _decode(lines: pl.LazyFrame, record: Record) -> pl.LazyFrame:
