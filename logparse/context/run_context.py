@@ -312,8 +312,8 @@ def _fact(quantity: Quantity, row: Mapping[str, Any], several: bool, scale: floa
     # A mixture of one expert is a dense model; Megatron-DeepSpeed prints [1] for it.
     if value is None or (quantity.name == "num_experts" and value <= 1):
         return None
-    # A size of 0 is a placeholder of the framework.
-    if quantity.kind == "int" and quantity.flag and value < quantity.least:
+    # A size of 0 is a placeholder of the framework, and so is every negative one.
+    if quantity.kind == "int" and value < (quantity.least if quantity.flag else 0):
         return None
     return Fact(value, _where(row, several))
 

@@ -139,7 +139,9 @@ def between_lines(rows: pl.DataFrame, stamps: EventStamps, pauses: Pauses) -> Ma
     )
     paused = holds(pauses.saved, to="step") | holds(pauses.evaluated, to="step")
     parts = defaultdict(list)
-    for segment, to, end, _, after, begin, seconds in read.filter(paused & (pl.col("seconds") > 0)).iter_rows():
+    for segment, to, end, _, after, begin, seconds in read.filter(
+        paused, pl.col("seconds") > 0, pl.col("after").is_not_null()
+    ).iter_rows():
         parts[segment].append(share_out(seconds, after, to, pauses, partial(stamps.save_seconds, begin, end)))
     return parts
 

@@ -2,11 +2,13 @@
 
 from datetime import timedelta
 
+import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
 from runs import BEGIN, analyze_text, as_computed, events, no_starts, parts_of, rows
 
 from analysis.run.clock.interruptions import Pauses, find_pauses
+from analysis.run.clock.pause_times import EventStamps, between_lines
 from analysis.run.rows.restarts import number_starts, trace_starts
 from analysis.run.rows.row_selection import RowRules, select_rows
 from analysis.run.useful.time_breakdown import break_down_time
@@ -91,6 +93,14 @@ def test_stamps_around_a_save_tell_it_from_an_evaluation():
     marked = select_rows(trace_starts(number_starts(steps, no_starts()), found, None), pauses, RowRules())
     told = parts_of(break_down_time(as_computed(marked), found, pauses))
     assert told == pytest.approx({"useful": 6.0, "evaluation_between": 30.0, "saves_between": 20.0, "not_explained": 0})
+
+
+def test_no_gap_is_before_the_first_line():
+    """A coarse clock gives the first two rows one time together."""
+    same = dict.fromkeys(("time_ms", "step_time_ms", "time_resolution_ms"), [1000.0, 1000.0])
+    stamped = [BEGIN, BEGIN + timedelta(seconds=9)]
+    read = pl.DataFrame({"segment": [0, 0], "step": [1, 2], "timestamp": stamped} | same)
+    assert list(between_lines(read, EventStamps.of(events()), Pauses(saved=(0, 1)))[0]) == [{"saves": 8.0}]
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,12 @@ def test_zero_in_the_log_is_no_crash(settings):
     assert context(settings).get("num_moe_layers") is None
 
 
+@pytest.mark.parametrize("name", ["seq_length", "expert_tensor_parallel_size", "log_interval"])
+def test_a_negative_size_in_the_log_is_not_set(name):
+    assert context(arguments(**{name: 4})).get(name) == 4
+    assert context(arguments(**{name: -1})).get(name) is None
+
+
 # Key/value heads: Megatron prints 1 where grouped attention is off.
 
 
