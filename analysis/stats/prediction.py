@@ -37,16 +37,22 @@ State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared
 # Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
 OFF, AWAY, CONFIRMED = 0.007, 0.16, 0.0001
 # Three nights that are worse may be so many times as likely by chance: benchmarks/nights_of_eight_jobs.py.
-THIRD, LASTING = 3, 9.0
+THIRD, LASTING = 3, 13.0
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
-# a row that they are off by accident with this chance. Where one night suffices, SEEN of them must have been.
-BY_ACCIDENT, SEEN = 0.002, 2
+# a row that they are off by accident with this chance. Three that are alike are so less often than that says, as most
+# accidents last a night or two: the chance OF_THREE suffices, if MATURE runs show how often there is one. Where one
+# night suffices, SEEN of them must have been.
+BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.015, 2, 20
+# Nights of one change are within so many spreads of the one in the middle, or such a share of its distance: others are
+# accidents, and no evidence.
+ALIKE, ALIKE_SHARE = 2.1, 0.25
 # A job is given as many accidents as those it had do not exclude (86 of 100, a quantile), in so many nights more: few
 # nights do not show how often it has any.
 NOT_EXCLUDED, OF_NIGHTS = 1.1, 25.0
 # The share of accidents in a row with a night on which most jobs of a cluster are slow.
 TOGETHER = 0.1
-# The chance that nights of a change seem to show its end.
+# The chance that nights of a change seem to show its end. One night suffices until a change is FEWEST nights old: most
+# false alarms end on the next night.
 ENDED = 0.01
 # A series is unstable that shows a change of this size in fewer than 80 of 100 cases (a quantile) by the third night.
 MOST_DETECTABLE, Z_POWER = 0.05, 0.8416
@@ -102,11 +108,15 @@ class Expectation:
     def evidence(self, distances: Sequence[float], most: float) -> float:
         """Minus the logarithm of ``p`` of their mean, to which each of ``distances`` adds at most ``most``.
 
-        Each adds as much as it is more likely at their mean than at the level. All are positive.
+        Each adds as much as it is more likely at their mean than at the level, and nothing if it is unlike the others.
+        All are positive.
         """
-        nights, mean = len(distances), _mean(distances)
+        nights, mean, middle = len(distances), _mean(distances), median(distances)
         unit = -math.log(max(self.p(mean, nights), LEAST_P)) / (nights * mean**2 / 2)
-        return math.fsum(min(unit * mean * (one - mean / 2), most) for one in distances)
+        alike = max(ALIKE * max(self.spread, LEAST), ALIKE_SHARE * middle)
+        return math.fsum(
+            min(unit * mean * (one - mean / 2), most if abs(one - middle) <= alike else 0.0) for one in distances
+        )
 
     def is_far(self, distance: float, nights: int) -> bool:
         """Whether the mean of so many nights may be evidence at all."""
@@ -384,7 +394,7 @@ class _Watcher:
         self.back = self.back + 1 if self.evidence else 0
         if self._is_off(run, expectation) and run.distance * change > 0:
             self.last_away, self.back, self.evidence = len(self.away), 0, 0.0
-        if self.back >= self.confirm and self.evidence >= -math.log(ENDED):
+        if self.evidence >= -math.log(ENDED) and (self.back >= self.confirm or self.last_away <= FEWEST):
             return self._clear()
         better = self._is_better and not self.fixed
         changed = [away.distance for away in self.away[: len(self.away) - self.back]]
@@ -418,8 +428,10 @@ class _Watcher:
         if self.confirm == 1 and far < SEEN:
             return 1.0
         is_shared = any(run.night in self.together for run in last)
-        rate = most_accidents(far) / (len(every) + OF_NIGHTS)
-        return math.log(BY_ACCIDENT) / math.log(max(rate, self.accident, TOGETHER if is_shared else 0.0))
+        rate = max(most_accidents(far) / (len(every) + OF_NIGHTS), self.accident, TOGETHER if is_shared else 0.0)
+        few = expectation.runs < MATURE or len({run.night for run in last}) < THIRD
+        chance = BY_ACCIDENT if few or self.accident else OF_THREE
+        return math.log(chance) / math.log(rate)
 
     @property
     def _is_better(self) -> bool:

@@ -48,7 +48,7 @@ def test_many_open_regressions_are_all_named(capsys):
 
 
 def test_a_cleared_job_is_named(capsys):
-    (job,) = judge(named(rows(0.05, 0.05, 0.0, 0.0), "big"))
+    (job,) = judge(named(rows(0.05, 0.05, 0.0), "big"))
     assert "cleared: big: step time, steady" in first_lines(capsys, [job])
 
 
@@ -248,7 +248,7 @@ def test_a_slow_night_is_no_alarm_and_a_short_history_is_named(capsys):
 
 def test_an_open_regression_that_is_back_says_so(capsys):
     for last, back in ((0.0, True), (0.05, False)):
-        (job,) = judge(named(rows(0.05, 0.05, 0.05, last), "big"))
+        (job,) = judge(named(rows(*[0.05] * 6, last), "big"))
         assert job.news == "still_open"
         assert ("tonight as expected" in first_lines(capsys, [job])) is back
 

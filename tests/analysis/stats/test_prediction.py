@@ -152,9 +152,9 @@ def test_one_slow_night_of_ten_is_no_drift():
 
 
 def test_a_night_far_away_confirms_no_other():
-    """A night on a slow node next to one at the bound: it is an accident, after which three nights are needed."""
+    """A night on a slow node next to one at the bound is an accident: it is no evidence for the others."""
     assert states(after_noise(0.02, 0.008, 0))[20:] == ["off", "off", "expected"]
-    assert states(after_noise(0.02, 0.008, 0.008))[20:] == ["off", "off", "confirmed"]
+    assert states(after_noise(0.02, 0.008, 0.008, 0.008))[20:] == ["off", "off", "off", "confirmed"]
 
 
 def test_a_night_nearer_to_the_level_begins_a_new_row():
@@ -212,7 +212,7 @@ def test_a_drift_that_is_accepted_on_a_night_that_is_off_is_the_level():
 
 
 def test_a_baseline_that_stays_does_not_follow_a_creep():
-    creep = nights(*np.linspace(0, 0.03, 60))
+    creep = nights(*np.linspace(0, 0.02, 60))
     assert "confirmed" not in states(creep)[-3:]
     assert states(creep, fixed=20)[-1] == "confirmed"
 
