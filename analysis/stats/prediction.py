@@ -7,11 +7,12 @@ the median, Tukey 1962), and Student's t the distance that a further run of the 
 is off: one night, which proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged
 together. The last nights of the row confirm a change where chance does not take their mean so far. Each of them brings
 its share of that evidence: much if it is nearer to the others than to the level, else less than none. The share has a
-limit, as an accident is enough for any one night: the limit is low where runs before were half as far away.
+limit, as an accident is enough for any one night: the limit is low where runs before were half as far away. A night
+that is unlike the others is an accident, and brings none.
 Runs that are away join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
-change stays open until as many nights show that it ended (Page, Biometrika 41, 1954); no night before that joins the
-level.
+change stays open until as many nights show that it ended (Page, Biometrika 41, 1954), or one, if it is young; no night
+before that joins the level.
 
 Noise may last for several nights. Thirty runs show the correlation of neighbours poorly, and a guess costs a fifth of
 the findings: only as much as is certain counts. Where the noise hides a change of MOST_DETECTABLE, the series is
@@ -37,12 +38,12 @@ State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared
 # Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
 OFF, AWAY, CONFIRMED = 0.007, 0.16, 0.0001
 # Three nights that are worse may be so many times as likely by chance: benchmarks/nights_of_eight_jobs.py.
-THIRD, LASTING = 3, 13.0
+THIRD, LASTING = 3, 9.0
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
 # a row that they are off by accident with this chance. Three that are alike are so less often than that says, as most
 # accidents last a night or two: the chance OF_THREE suffices, if MATURE runs show how often there is one. Where one
 # night suffices, SEEN of them must have been.
-BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.015, 2, 20
+BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.01, 2, 20
 # Nights of one change are within so many spreads of the one in the middle, or such a share of its distance: others are
 # accidents, and no evidence.
 ALIKE, ALIKE_SHARE = 2.1, 0.25

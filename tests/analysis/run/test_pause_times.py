@@ -97,7 +97,7 @@ def test_stamps_around_a_save_tell_it_from_an_evaluation():
 
 def test_no_gap_is_before_the_first_line():
     """A coarse clock gives the first two rows one time together."""
-    same = dict.fromkeys(("time_ms", "step_time_ms", "time_resolution_ms"), [1000.0, 1000.0])
+    same = {name: [1000.0, 1000.0] for name in ("time_ms", "step_time_ms", "time_resolution_ms")}
     stamped = [BEGIN, BEGIN + timedelta(seconds=9)]
     read = pl.DataFrame({"segment": [0, 0], "step": [1, 2], "timestamp": stamped} | same)
     assert list(between_lines(read, EventStamps.of(events()), Pauses(saved=(0, 1)))[0]) == [{"saves": 8.0}]

@@ -212,7 +212,7 @@ def test_a_drift_that_is_accepted_on_a_night_that_is_off_is_the_level():
 
 
 def test_a_baseline_that_stays_does_not_follow_a_creep():
-    creep = nights(*np.linspace(0, 0.02, 60))
+    creep = nights(*np.linspace(0, 0.03, 60))
     assert "confirmed" not in states(creep)[-3:]
     assert states(creep, fixed=20)[-1] == "confirmed"
 
