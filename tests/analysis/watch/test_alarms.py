@@ -12,9 +12,11 @@ from moments import HOW, Watching
 
 from analysis.present.views.watch import alarm_text
 from analysis.watch.alarm_limits import DEFAULTS, read_limits
-from analysis.watch.alarm_state import KeptStates, memory_of_document, state_document
+from analysis.watch.alarm_state import KeptStates, RunState, advance, memory_of_document, state_document
 from analysis.watch.alarms import KINDS
+from analysis.watch.moment import FileGrowth, Moment
 from logparse.errors import UsageError
+from logparse.failures.ending import Ending
 
 BEGIN = datetime(2026, 1, 5, 8)
 HEAD = arguments_dump(SETTINGS)
@@ -72,14 +74,22 @@ def test_a_hang_begins_after_three_typical_steps_and_ends_with_the_next_line(tmp
     assert (over.kind, over.alarm.code, watch.codes) == ("ends", "hang", [])
 
 
-def test_what_hung_a_moment_ago_is_shown_again_and_not_sent_again(tmp_path):
-    watch = watching(tmp_path, HEAD + lines(1, 40), 40)
-    assert [one.kind for one in watch.look(at(44))] == ["begins"]
-    assert [one.kind for one in watch.look(at(60), run_log=HEAD + lines(1, 59))] == ["ends"]
-    assert watch.look(at(80)) == ()
-    assert watch.codes == ["hang"]
-    assert [one.kind for one in watch.look(at(60) + 3600, run_log=HEAD + lines(1, 60))] == ["ends"]
-    assert [one.kind for one in watch.look(at(100) + 3600)] == ["begins"]
+def test_what_was_said_to_be_over_is_told_again_and_its_end_waits():
+    state, failed, limits = RunState(), Ending("failed"), replace(DEFAULTS, startup_minutes=1e6)
+
+    def told(minutes: float, ending: Ending | None) -> list[str]:
+        nonlocal state
+        moment = Moment(60 * minutes, (), (FileGrowth("run.log", 9, 1, 60 * minutes),), ending=ending)
+        state, news = advance("run", state, moment, limits)
+        return [one.kind for one in news]
+
+    assert [told(0, failed), told(2, None), told(4, failed)] == [["begins"], ["ends"], ["begins"]]
+    # It comes and goes: it was told, so that only the screen shows it.
+    for minutes, ending in ((6, None), (8, failed), (20, None), (30, failed), (33.9, failed)):
+        assert (told(minutes, ending), len(state.alarms)) == ([], 1 if ending else 0)
+    # It is still on when the cooldown of its last message ends.
+    assert [told(34, failed), state.alarms[0].since, told(40, failed)] == [["begins"], 60 * 30, []]
+    assert [told(69.9, None), told(70, None), state.open] == [[], ["ends"], ()]
 
 
 def test_a_watcher_that_is_started_again_neither_repeats_nor_forgets(tmp_path):
