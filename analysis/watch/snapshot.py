@@ -16,7 +16,7 @@ from analysis.watch.alarm_limits import Limits
 from analysis.watch.alarm_state import RunState
 from analysis.watch.alarms import Alarm
 from analysis.watch.moment import Moment
-from analysis.watch.of_process import device_bytes, memory_of, saves_of
+from analysis.watch.of_process import device_bytes, ended, memory_of
 from analysis.watch.watched import Watched
 from logparse.findings import Note
 from logparse.light_dataclass import dataclass
@@ -123,10 +123,10 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
 
 def _status(watched: Watched, present: Collection[str]) -> RunStatus:
     ending = watched.run.ending
-    if ending is not None and ending.failed:
+    if ended(watched) is not None:
         return "failed"
     # Of runs that write to one file the ending of none is known.
-    if watched.finished if ending is None else ending.state == "completed":
+    if watched.finished and (ending is None or ending.state == "completed"):
         return "completed"
     if "hang" in present or "startup" in present:
         return "stopped"
@@ -151,7 +151,7 @@ def _left(watched: Watched) -> TimeLeft | None:
 
 def _last_save(watched: Watched) -> tuple[int | None, float | None]:
     """The step of the last save, and its age: since its stamp by the log's clock, and since then by the watcher's."""
-    saves = saves_of(watched)
+    saves = watched.saves
     done = saves.filter("ended") if len(saves) and saves["ended"].any() else saves
     if done.is_empty():
         return None, None

@@ -15,6 +15,7 @@ from analysis.watch.alarm_limits import DEFAULTS, read_limits
 from analysis.watch.alarm_state import KeptStates, RunState, advance, memory_of_document, state_document
 from analysis.watch.alarms import KINDS
 from analysis.watch.moment import FileGrowth, Moment
+from analysis.watch.snapshot import snapshot_of
 from logparse.errors import UsageError
 from logparse.failures.ending import Ending
 
@@ -25,6 +26,7 @@ SAVE = "saving checkpoint at iteration {:7d} to ckpt in torch_dist format\n"
 SAVED = "  successfully saved checkpoint from iteration {:7d} to ckpt [ t 1/2, p 1/1 ]\n"
 LOADED = "  successfully loaded checkpoint from ckpt [ t 1/2, p 1/1 ] at iteration {}\n"
 CRASH = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nMemoryError\n'
+FULL = "OSError: [Errno 28] No space left on device"
 # Losses that fall and vary, without chance.
 LOSSES = [2 + 8 / math.sqrt(1 + step / 40) + 0.03 * math.sin(7 * step) for step in range(500)]
 
@@ -127,6 +129,24 @@ def test_nothing_hangs_while_a_process_starts_or_saves(tmp_path):
 def test_a_run_that_is_done_does_not_hang(tmp_path):
     watch = watching(tmp_path, (HEAD + lines(480, 499)).replace("/     500", "/     499"), 499)
     assert watch.look(at(499) + 1e6) == ()
+
+
+def test_a_run_is_done_once_its_last_save_is(tmp_path):
+    def status(seconds: float) -> str:
+        return snapshot_of(replace(watch.moment, at=at(499) + seconds), watch.state, DEFAULTS).status
+
+    # Whether this trainer prints the end of a save is not known before the first one.
+    text = (HEAD + lines(490, 499)).replace("/     500", "/     499") + SAVE.format(499)
+    watch = watching(tmp_path, text, 499)
+    assert [status(5), status(890), status(900)] == ["running", "running", "completed"]
+    (news,) = watch.look(at(501), run_log=text + CRASH.replace("MemoryError", FULL))
+    assert alarm_text(news.alarm).startswith("last save in doubt: disk after the last step, line 36; try: ")
+    assert (status(10), watch.look(at(1000))) == ("failed", ())
+    text = text.replace(SAVE.format(499), SAVE.format(495) + SAVED.format(495) + SAVE.format(499))
+    watch = watching(tmp_path, text, 499)
+    assert [one.alarm.code for one in watch.look(at(1000))] == ["hang"]
+    watch.look(at(1001), run_log=text + SAVED.format(499))
+    assert status(9000) == "completed"
 
 
 @pytest.mark.parametrize(("share", "within"), [(0.5, 10), (0.2, 20), (0.1, 60)])
