@@ -327,6 +327,9 @@ class JsonObjects(Lines):
     def summary(self, text: str) -> None:
         """The objects have all of it."""
 
+    def end(self, runs: Sequence[WatchedRun]) -> None:
+        """The last objects have all of it."""
+
 
 class OnScreen:
     """The screen of the terminal."""
