@@ -74,7 +74,11 @@ class Follower:
         return self._memory.read_again
 
     def refresh(self, at: float) -> Moment:
-        """What is known ``at`` a time. Raises UsageError for options that cannot be used, never for what files do."""
+        """What is known ``at`` a time.
+
+        Raises UsageError for options that cannot be used, InputError for a pipe that cannot be kept, never for what
+        files do.
+        """
         begin = time.process_time()
         look = self._follow.look(at)
         for name in look.renewed:
