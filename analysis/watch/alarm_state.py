@@ -84,11 +84,13 @@ def advance(name: str, state: RunState, moment: Moment, limits: Limits) -> tuple
             sent[code] = moment.at
             news.append(News("begins", begun))
         still.append(OpenAlarm(begun, moment.at, came_back=not cooled if before is None else before.came_back))
+    # Where nothing is read, nothing shows that a condition is gone.
+    unread = moment.is_blind or not any(file.size for file in moment.files)
     for code, one in opened.items():
         absent = moment.at - one.held_at
         if code in present:
             continue
-        if absent < 60 * limits.clear_minutes:
+        if unread or absent < 60 * limits.clear_minutes:
             still.append(one)
         elif one.came_back and absent < 60 * limits.cooldown_minutes:
             still.append(replace(one, on=False))

@@ -120,7 +120,7 @@ class Follower:
             self._name,
         )
         # The runs and the refusal are shown as the user wants it already.
-        names = [*self._arguments, *look.waiting, *(file.name for file in look.files)]
+        names = [*self._arguments, *look.waiting, *look.renewed, *(file.name for file in look.files)]
         return replace(shown_about(moment, names, self._name, self._how), runs=answer.runs)
 
     def _built(self, sources: Sequence[Source]) -> BuiltRuns:

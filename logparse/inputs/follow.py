@@ -224,11 +224,14 @@ class Follow:
         return Followed(source.name, grown_at, size, end, begin, mark, renewals, state, status.st_ino)
 
     def _renewals(self, renewed: Sequence[str], before: dict[str, Followed]) -> Iterator[Note]:
-        """A note on each file that was begun anew, unless its bytes are in another file that is followed."""
+        """A note on each file that was begun anew or is gone, unless its bytes are in another one that is followed."""
         inodes = {file.inode for file in self._files.values()}
         for name in renewed:
             if before[name].inode == self._files[name].inode or before[name].inode not in inodes:
                 yield info("file_begun_anew", path=name)
+        for name, file in before.items():
+            if name not in self._files and file.inode not in inodes:
+                yield info("file_gone", path=name)
 
 
 def _leads_somewhere(argument: str) -> bool:

@@ -79,9 +79,10 @@ def test_a_hang_begins_after_three_typical_steps_and_ends_with_the_next_line(tmp
 def test_what_was_said_to_be_over_is_told_again_and_its_end_waits():
     state, failed, limits = RunState(), Ending("failed"), replace(DEFAULTS, startup_minutes=1e6)
 
-    def told(minutes: float, ending: Ending | None) -> list[str]:
+    def told(minutes: float, ending: Ending | None, size: int = 9, files: tuple[str, ...] = ("run.log",)) -> list[str]:
         nonlocal state
-        moment = Moment(60 * minutes, (), (FileGrowth("run.log", 9, 1, 60 * minutes),), ending=ending)
+        grown = tuple(FileGrowth(name, size, 1, 60 * minutes) for name in files)
+        moment = Moment(60 * minutes, (), grown, ending=ending)
         state, news = advance("run", state, moment, limits)
         return [one.kind for one in news]
 
@@ -92,6 +93,9 @@ def test_what_was_said_to_be_over_is_told_again_and_its_end_waits():
     # It is still on when the cooldown of its last message ends.
     assert [told(34, failed), state.alarms[0].since, told(40, failed)] == [["begins"], 60 * 30, []]
     assert [told(69.9, None), told(70, None), state.open] == [[], ["ends"], ()]
+    # What cannot be read does not show that an alarm is over: the file is empty, or gone.
+    assert [told(99, failed), told(101, None, size=0), told(103, None, files=())] == [["begins"], [], []]
+    assert [len(state.alarms), told(105, None)] == [1, ["ends"]]
 
 
 def test_a_watcher_that_is_started_again_neither_repeats_nor_forgets(tmp_path):

@@ -218,7 +218,10 @@ def test_a_file_that_is_cut_to_nothing_has_no_run(tmp_path):
     assert answer_at(moment) == answer_at_once(path)
     assert (moment.runs, moment.files[0].size, moment.files[0].grown_at) == ((), 0, 1.0)
     path.unlink()
-    assert follower.refresh(2.0).waiting == (str(path),)
+    moment = follower.refresh(2.0)
+    assert (moment.waiting, moment.is_blind, follower.refresh(3.0).notes) == ((str(path),), True, ())
+    (gone,) = map(say, moment.notes)
+    assert gone == f"{path} cannot be read any more: it was removed, renamed or unmounted"
 
 
 def test_ranks_that_appear_one_after_another_are_one_run(tmp_path):
