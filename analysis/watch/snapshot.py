@@ -52,11 +52,13 @@ class TimeLeft:
 class Snapshot:
     """One run at one moment. ``waited`` are the seconds since its last step line.
 
-    ``saved_step`` is the step of the last save, ``saved_seconds`` its age by the log's clock. None is unknown.
+    ``redoing_to`` is the step that an earlier start had reached, while the steps up to it are done again. ``saved_step``
+    is the step of the last save, ``saved_seconds`` its age by the log's clock. None is unknown.
     """
 
     status: RunStatus
     step: int | None
+    redoing_to: int | None
     planned: int | None
     left: TimeLeft | None
     figures: tuple[NowAndSteady, ...]
@@ -101,10 +103,12 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
     watched = Watched(moment.runs[-1], moment, state.progress, limits)
     run, title, memory = watched.run, watched.run.title, memory_of(watched)
     saved_step, saved_seconds = _last_save(watched)
+    again = bool(watched.last["replayed"])
     finite = watched.own["loss"].drop_nulls().drop_nans()
     return Snapshot(
         status=_status(watched, state.present),
-        step=title.last_step,
+        step=watched.last["step"] if again else title.last_step,
+        redoing_to=title.last_step if again else None,
         planned=title.planned_steps,
         left=_left(watched),
         figures=tuple(_figure(watched, name) for name in FIGURES),

@@ -197,8 +197,12 @@ def _rows(shown: Snapshot) -> Iterator[ScreenRow | None]:
 def _step(shown: Snapshot) -> str:
     step = f"{shown.step:,}"
     if shown.planned is None:
-        return tr("step {n}", n=step)
-    return tr("step {step} of {planned}", step=step, planned=f"{shown.planned:,}")
+        text = tr("step {n}", n=step)
+    else:
+        text = tr("step {step} of {planned}", step=step, planned=f"{shown.planned:,}")
+    if shown.redoing_to is None:
+        return text
+    return tr("{text}, redoing steps up to {n}", text=text, n=f"{shown.redoing_to:,}")
 
 
 def _bar(shown: Snapshot) -> str:

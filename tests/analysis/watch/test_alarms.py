@@ -217,8 +217,10 @@ def test_a_failure_is_an_alarm_with_the_next_step_and_ends_where_the_run_goes_on
     assert "; try: " in alarm_text(news.alarm)
     # It does not hang too.
     assert watch.look(at(4000)) == ()
-    more = HEAD + lines(1, 40) + CRASH + HEAD + LOADED.format(20) + lines(21, 60, begin=20000)
+    more = HEAD + lines(1, 40) + CRASH + HEAD + LOADED.format(20) + lines(21, 35, begin=20000)
     assert [one.kind for one in watch.look(at(4020), run_log=more)] == ["ends"]
+    shown = snapshot_of(watch.moment, watch.state, DEFAULTS)
+    assert (shown.step, shown.redoing_to) == (35, 40)
 
 
 def test_a_loop_of_restarts_is_found_at_its_third_start(tmp_path):
