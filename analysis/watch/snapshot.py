@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from math import isfinite
 from typing import Any, Literal
 
 import polars as pl
@@ -52,8 +53,8 @@ class TimeLeft:
 class Snapshot:
     """One run at one moment. ``waited`` are the seconds since its last step line.
 
-    ``redoing_to`` is the step that an earlier start had reached, while the steps up to it are done again. ``saved_step``
-    is the step of the last save, ``saved_seconds`` its age by the log's clock. None is unknown.
+    ``redoing_to`` is the step that an earlier start had reached, while the steps up to it are done again.
+    ``saved_step`` is the step of the last save, ``saved_seconds`` its age by the log's clock. None is unknown.
     """
 
     status: RunStatus
@@ -104,7 +105,8 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
     run, title, memory = watched.run, watched.run.title, memory_of(watched)
     saved_step, saved_seconds = _last_save(watched)
     again = bool(watched.last["replayed"])
-    finite = watched.own["loss"].drop_nulls().drop_nans()
+    printed = watched.own["loss"].drop_nulls()
+    finite = printed.filter(printed.is_finite())
     return Snapshot(
         status=_status(watched, state.present),
         step=watched.last["step"] if again else title.last_step,
@@ -115,7 +117,7 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
         goodput=None if run.short else run.goodput,
         largest=next((one for one in run.overheads if not one.in_steps), None),
         losses=tuple(finite.tail(LOSSES)),
-        loss=None if run.loss is None else run.loss.last,
+        loss=_loss(watched, printed),
         lowest=None if run.loss is None else run.loss.lowest,
         saved_step=saved_step,
         saved_seconds=saved_seconds,
@@ -142,6 +144,13 @@ def _figure(watched: Watched, name: str) -> NowAndSteady:
     recent = watched.paced.tail(NOW)
     now: Any = recent[name].median() if name in recent.columns else None
     return NowAndSteady(name, now, watched.run.analysis.rate("steady")[name])
+
+
+def _loss(watched: Watched, printed: pl.Series) -> float | None:
+    """The last loss, also one that is not finite."""
+    if len(printed) and not isfinite(printed[-1]):
+        return float(printed[-1])
+    return None if watched.run.loss is None else watched.run.loss.last
 
 
 def _left(watched: Watched) -> TimeLeft | None:

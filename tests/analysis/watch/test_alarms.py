@@ -196,6 +196,15 @@ def test_values_that_go_wrong_are_found_at_their_line(tmp_path, code):
     assert news[0].alarm.origin.line > HEAD.count("\n") + 140
 
 
+def test_what_is_not_finite_since_many_lines_is_shown_from_the_first_of_them(tmp_path):
+    text = HEAD + lines(1, 40, pairs=lambda step: {"lm loss": "nan"} if step in (10, *range(25, 41)) else {})
+    watch = watching(tmp_path, text, 40)
+    assert alarm_text(watch.state.alarms[0]) == (
+        "loss or gradient norm not finite since step 25 (5 of the last 5 lines), line 47"
+    )
+    assert math.isnan(snapshot_of(watch.moment, watch.state, DEFAULTS).loss)
+
+
 def test_an_infinite_gradient_that_a_loss_scaler_leaves_out_is_no_nan(tmp_path):
     pairs = lambda step: {"grad norm": "nan", "number of skipped iterations": "1"} if step == 150 else {}  # noqa: E731
     assert watching(tmp_path, HEAD + lines(1, 150, pairs=pairs), 150).codes == []
