@@ -24,6 +24,8 @@ from logparse.inputs.follow import Follow, Look
 from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.light_dataclass import dataclass, replace
+from logparse.masking import mask_text
+from logparse.texts import map_texts
 
 # Bytes of a block. The last one of each file is read again where it grew, so that it is short.
 BLOCK_BYTES = 2**20
@@ -121,7 +123,9 @@ class Follower:
         )
         # The runs and the refusal are shown as the user wants it already.
         names = [*self._arguments, *look.waiting, *look.renewed, *(file.name for file in look.files)]
-        return replace(shown_about(moment, names, self._name, self._how), runs=answer.runs)
+        masked = map_texts(moment, mask_text)
+        shown = shown_about(masked, map(mask_text, names), self._name, self._how)
+        return replace(shown, runs=answer.runs)
 
     def _built(self, sources: Sequence[Source]) -> BuiltRuns:
         """What the files hold now. Raises UsageError for options that cannot be used."""
