@@ -1,8 +1,8 @@
 """What the watcher remembers from one moment to the next, in a file too, so that it can be stopped and started again.
 
 Comes in: the moments of a run, one after the other. Goes out: the alarms that are on, and what is news: an alarm that
-begins, and one that ends. An alarm ends once its condition has been absent for a while. What a person was told last
-holds: an alarm that was said to be over is told when it comes back. If it came back soon, its end is told late.
+begins, and one that ends. An alarm ends once its condition has been absent for a while. The last message of an alarm
+holds: after its end was sent, its next beginning is sent too. If it came back soon, the next end is sent late.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NO_LINE = "-"
 
 @dataclass(frozen=True)
 class OpenAlarm:
-    """An alarm that was told and not said to be over: when its condition was last there, and whether it is ``on``.
+    """An alarm whose beginning was sent and whose end was not: when its condition was last there, whether it is ``on``.
 
-    ``came_back``: it was told within the cooldown of the message before, so that it may come and go.
+    ``came_back``: it was sent within the cooldown of the message before, so that it may come and go.
     """
 
     alarm: Alarm
@@ -77,10 +77,10 @@ def advance(name: str, state: RunState, moment: Moment, limits: Limits) -> tuple
     news: list[News] = []
     still: list[OpenAlarm] = []
     for code, alarm in present.items():
-        before, told_at = opened.get(code), sent.get(code, -float("inf"))
+        before, sent_at = opened.get(code), sent.get(code, -float("inf"))
         begun = alarm if before is None or not before.on else replace(alarm, since=before.alarm.since)
-        cooled = moment.at - told_at >= 60 * limits.cooldown_minutes
-        if before is None or (cooled and told_at < begun.since):
+        cooled = moment.at - sent_at >= 60 * limits.cooldown_minutes
+        if before is None or (cooled and sent_at < begun.since):
             sent[code] = moment.at
             news.append(News("begins", begun))
         still.append(OpenAlarm(begun, moment.at, came_back=not cooled if before is None else before.came_back))

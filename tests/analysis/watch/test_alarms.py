@@ -76,26 +76,26 @@ def test_a_hang_begins_after_three_typical_steps_and_ends_with_the_next_line(tmp
     assert (over.kind, over.alarm.code, watch.codes) == ("ends", "hang", [])
 
 
-def test_what_was_said_to_be_over_is_told_again_and_its_end_waits():
+def test_an_alarm_whose_end_was_sent_is_sent_again_and_its_next_end_waits():
     state, failed, limits = RunState(), Ending("failed"), replace(DEFAULTS, startup_minutes=1e6)
 
-    def told(minutes: float, ending: Ending | None, size: int = 9, files: tuple[str, ...] = ("run.log",)) -> list[str]:
+    def sent(minutes: float, ending: Ending | None, size: int = 9, files: tuple[str, ...] = ("run.log",)) -> list[str]:
         nonlocal state
         grown = tuple(FileGrowth(name, size, 1, 60 * minutes) for name in files)
         moment = Moment(60 * minutes, (), grown, ending=ending)
         state, news = advance("run", state, moment, limits)
         return [one.kind for one in news]
 
-    assert [told(0, failed), told(2, None), told(4, failed)] == [["begins"], ["ends"], ["begins"]]
-    # It comes and goes: it was told, so that only the screen shows it.
+    assert [sent(0, failed), sent(2, None), sent(4, failed)] == [["begins"], ["ends"], ["begins"]]
+    # It comes and goes: its beginning was sent, so that only the screen shows it.
     for minutes, ending in ((6, None), (8, failed), (20, None), (30, failed), (33.9, failed)):
-        assert (told(minutes, ending), len(state.alarms)) == ([], 1 if ending else 0)
+        assert (sent(minutes, ending), len(state.alarms)) == ([], 1 if ending else 0)
     # It is still on when the cooldown of its last message ends.
-    assert [told(34, failed), state.alarms[0].since, told(40, failed)] == [["begins"], 60 * 30, []]
-    assert [told(69.9, None), told(70, None), state.open] == [[], ["ends"], ()]
+    assert [sent(34, failed), state.alarms[0].since, sent(40, failed)] == [["begins"], 60 * 30, []]
+    assert [sent(69.9, None), sent(70, None), state.open] == [[], ["ends"], ()]
     # What cannot be read does not show that an alarm is over: the file is empty, or gone.
-    assert [told(99, failed), told(101, None, size=0), told(103, None, files=())] == [["begins"], [], []]
-    assert [len(state.alarms), told(105, None)] == [1, ["ends"]]
+    assert [sent(99, failed), sent(101, None, size=0), sent(103, None, files=())] == [["begins"], [], []]
+    assert [len(state.alarms), sent(105, None)] == [1, ["ends"]]
 
 
 def test_a_watcher_that_is_started_again_neither_repeats_nor_forgets(tmp_path):
