@@ -131,10 +131,13 @@ class Watched:
     def saving(self) -> bool:
         """Whether the save after the last step goes on, by a trainer that prints the end of a save.
 
-        Until one has ended it is not sure that this trainer does: then a save goes on for ``pause_minutes``.
+        Until one has ended it is not sure that this trainer does: then a save goes on for ``pause_minutes``. Some
+        trainers print no end of the last one, but that of the training.
         """
         prints_ends = any(record.fixed.get("kind") == "save ends" for record in self.run.log.format.records)
-        if not prints_ends or self.saves.filter(~pl.col("ended") & (pl.col("step") >= self.last["step"])).is_empty():
+        end = 0 if self.run.ending is None else self.run.ending.line or 0
+        begun = self.saves.filter(~pl.col("ended") & (pl.col("step") >= self.last["step"]))
+        if not prints_ends or begun.filter(pl.col("line_number") > end).is_empty():
             return False
         return bool(self.saves["ended"].any()) or self.waited <= 60 * self.limits.pause_minutes
 

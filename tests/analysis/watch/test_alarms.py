@@ -149,8 +149,9 @@ def test_a_run_is_done_once_its_last_save_is(tmp_path):
     text = text.replace(SAVE.format(499), SAVE.format(495) + SAVED.format(495) + SAVE.format(499))
     watch = watching(tmp_path, text, 499)
     assert [one.alarm.code for one in watch.look(at(1000))] == ["hang"]
-    watch.look(at(1001), run_log=text + SAVED.format(499))
-    assert status(9000) == "completed"
+    for end in (SAVED.format(499), "[after training is done] datetime: 2026-01-05 10:00:00\n"):
+        watch.look(at(1001), run_log=text + end)
+        assert status(9000) == "completed"
 
 
 @pytest.mark.parametrize(("share", "within"), [(0.5, 10), (0.2, 20), (0.1, 60)])
