@@ -141,13 +141,15 @@ def test_a_run_is_done_once_its_last_save_is(tmp_path):
 
     # Whether this trainer prints the end of a save is not known before the first one.
     text = (HEAD + lines(490, 499)).replace("/     500", "/     499") + SAVE.format(499)
-    watch = watching(tmp_path, text, 499)
-    assert [status(5), status(890), status(900)] == ["running", "running", "completed"]
+    watch = Watching(tmp_path)
+    watch.look(at(499), run_log=text)
+    assert [status(5), status(900), status(901)] == ["running", "running", "completed"]
     (news,) = watch.look(at(501), run_log=text + CRASH.replace("MemoryError", FULL))
     assert alarm_text(news.alarm).startswith("last save in doubt: disk after the last step, line 36; try: ")
     assert (status(10), watch.look(at(1000))) == ("failed", ())
     text = text.replace(SAVE.format(499), SAVE.format(495) + SAVED.format(495) + SAVE.format(499))
-    watch = watching(tmp_path, text, 499)
+    watch = Watching(tmp_path)
+    watch.look(at(499), run_log=text)
     assert [one.alarm.code for one in watch.look(at(1000))] == ["hang"]
     for end in (SAVED.format(499), "[after training is done] datetime: 2026-01-05 10:00:00\n"):
         watch.look(at(1001), run_log=text + end)
