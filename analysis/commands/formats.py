@@ -32,6 +32,8 @@ from logparse.formats import find_format, known_formats, packaged
 from logparse.formats._user import make_format
 from logparse.inputs.discovery import find_sources, printable
 from logparse.language import some, tr
+from logparse.masking import mask_text
+from logparse.texts import map_texts
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", autocompletion=_completion.formats)]
 Tested = Annotated[
@@ -79,11 +81,11 @@ def try_format(fmt: Tested, logs: Logs, as_json: options.Json = False, lang: opt
     Exit code: 0 all step lines and fields are read, 1 otherwise.
     """
     chosen, sources = find_format(fmt), find_sources(logs)
-    check = check_format(chosen, sources)
+    check = map_texts(check_format(chosen, sources), mask_text)
     if as_json:
-        print_json(check_document(chosen, check, logs), default=str)
+        print_json(check_document(chosen, check, [*map(mask_text, logs)]), default=str)
     else:
-        print_parts(make_console(), list(check_parts(chosen, check, some([s.name for s in sources], 2))))
+        print_parts(make_console(), list(check_parts(chosen, check, some([mask_text(s.name) for s in sources], 2))))
     if not check.complete:
         raise typer.Exit(1)
 

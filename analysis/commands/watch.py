@@ -46,7 +46,7 @@ from analysis.watch.alarm_state import KeptStates, News, RunState, memory_of_doc
 from analysis.watch.alarms import KINDS
 from analysis.watch.refresh import Follower
 from analysis.watch.snapshot import WatchedRun
-from analysis.watch.watcher import Watcher, is_blind, is_over, is_unknown
+from analysis.watch.watcher import Watcher, is_over, is_unknown
 from logparse.errors import InputError, UsageError, reason_of
 from logparse.findings import Note
 from logparse.inputs.run_discovery import named_runs
@@ -242,7 +242,8 @@ class Loop:
         self._remember()
         self._begun += sum(one.kind == "begins" for one in news)
         self._senders.send(news, at)
-        if self._senders.heartbeat is not None and at - self._beat_at >= MINUTE and not any(map(is_blind, self.runs)):
+        blind = any(run.moment.is_blind for run in self.runs)
+        if self._senders.heartbeat is not None and at - self._beat_at >= MINUTE and not blind:
             self._beat_at = at
             beat(self._senders.heartbeat, self._senders.report)
 
@@ -326,6 +327,9 @@ class JsonObjects(Lines):
 
     def summary(self, text: str) -> None:
         """The objects have all of it."""
+
+    def end(self, runs: Sequence[WatchedRun]) -> None:
+        """The last objects have all of it."""
 
 
 class OnScreen:

@@ -19,6 +19,7 @@ from logparse.errors import UsageError, reason_of
 from logparse.findings import Note, warning
 from logparse.language import tr
 from logparse.masking import mask_text
+from logparse.texts import map_texts
 
 WebhookForm = Literal["json", "text", "slack", "feishu", "dingtalk", "wecom"]
 Report = Callable[[Note], object]
@@ -84,10 +85,10 @@ def form_of(url: str) -> WebhookForm:
 
 def body_of(message: Mapping[str, Any], form: WebhookForm) -> tuple[bytes, str]:
     """The body of ``message``, whose ``text`` is what a chat shows, without secrets; and its type."""
-    text = mask_text(message["text"])
+    masked = map_texts(message, mask_text)
     if form == "text":
-        return f"{text}\n".encode(), "text/plain; charset=utf-8"
-    document = FORMS[form](text) if form in FORMS else {**message, "text": text}
+        return f"{masked['text']}\n".encode(), "text/plain; charset=utf-8"
+    document = FORMS[form](masked["text"]) if form in FORMS else masked
     return json.dumps(document, ensure_ascii=False).encode(), "application/json"
 
 
@@ -128,7 +129,7 @@ def _refusal(body: bytes) -> str | None:
 
 def run_command(words: Sequence[str], message: Mapping[str, Any], report: Report) -> bool:
     """Run the command ``words`` with ``message`` as JSON on its input; no shell reads it. Whether it ended with 0."""
-    text = json.dumps(message, ensure_ascii=False) + "\n"
+    text = json.dumps(map_texts(message, mask_text), ensure_ascii=False) + "\n"
     failed: Note | None = None
     try:
         done = subprocess.run(

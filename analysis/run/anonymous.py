@@ -17,6 +17,7 @@ from logparse.decode.read_run import ParsedLog
 from logparse.errors import LogparseError
 from logparse.file_parts import with_own_places
 from logparse.light_dataclass import replace
+from logparse.masking import mask_text
 from logparse.pseudonyms import FORMAT, anonymiser, anonymous_log, change_of
 from logparse.texts import map_texts
 
@@ -43,9 +44,8 @@ def shown_about(whole: Whole, files: Iterable[str], run: str, how: RunOptions) -
 
 
 def shown_error(error: LogparseError, logs: Sequence[str], how: RunOptions) -> LogparseError:
-    """``error``, about ``logs``, with pseudonyms where ``how`` has them."""
-    if how.pseudonyms is not None:
-        change = change_of({}, logs, "", how.pseudonyms)
-        for name in ("problem", "where", "remedy", "detail", "ending"):
-            setattr(error, name, map_texts(getattr(error, name, None), change))
+    """``error``, about ``logs``, without secrets, and with pseudonyms where ``how`` has them."""
+    change = mask_text if how.pseudonyms is None else change_of({}, logs, "", how.pseudonyms)
+    for name in ("problem", "where", "remedy", "detail", "ending"):
+        setattr(error, name, map_texts(map_texts(getattr(error, name, None), change), mask_text))
     return error

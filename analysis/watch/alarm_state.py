@@ -1,8 +1,8 @@
 """What the watcher remembers from one moment to the next, in a file too, so that it can be stopped and started again.
 
 Comes in: the moments of a run, one after the other. Goes out: the alarms that are on, and what is news: an alarm that
-begins, and one that ends. An alarm ends once its condition has been absent for a while; one that comes back soon is
-shown, and is no news.
+begins, and one that ends. An alarm ends once its condition has been absent for a while. The last message of an alarm
+holds: after its end was sent, its next beginning is sent too. If it came back soon, the next end is sent late.
 """
 
 from __future__ import annotations
@@ -26,11 +26,15 @@ NO_LINE = "-"
 
 @dataclass(frozen=True)
 class OpenAlarm:
-    """An alarm that is on: when its condition was last there, and when it was last sent; None where never."""
+    """An alarm whose beginning was sent and whose end was not: when its condition was last there, whether it is ``on``.
+
+    ``came_back``: it was sent within the cooldown of the message before, so that it may come and go.
+    """
 
     alarm: Alarm
     held_at: float
-    sent_at: float | None
+    on: bool = True
+    came_back: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class RunState:
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms that are on, the most urgent first, then the newest."""
         order = list(KINDS)
-        alarms = [one.alarm for one in self.open]
+        alarms = [one.alarm for one in self.open if one.on]
         return tuple(sorted(alarms, key=lambda a: (a.level != "critical", -a.since, order.index(a.code))))
 
 
@@ -73,17 +77,23 @@ def advance(name: str, state: RunState, moment: Moment, limits: Limits) -> tuple
     news: list[News] = []
     still: list[OpenAlarm] = []
     for code, alarm in present.items():
-        before = opened.get(code)
-        since = alarm.since if before is None else before.alarm.since
-        if before is None and moment.at - sent.get(code, -float("inf")) >= 60 * limits.cooldown_minutes:
+        before, sent_at = opened.get(code), sent.get(code, -float("inf"))
+        begun = alarm if before is None or not before.on else replace(alarm, since=before.alarm.since)
+        cooled = moment.at - sent_at >= 60 * limits.cooldown_minutes
+        if before is None or (cooled and sent_at < begun.since):
             sent[code] = moment.at
-            news.append(News("begins", alarm))
-        still.append(OpenAlarm(replace(alarm, since=since), moment.at, sent.get(code)))
+            news.append(News("begins", begun))
+        still.append(OpenAlarm(begun, moment.at, came_back=not cooled if before is None else before.came_back))
+    # Where nothing is read, nothing shows that a condition is gone.
+    unread = moment.is_blind or not any(file.size for file in moment.files)
     for code, one in opened.items():
+        absent = moment.at - one.held_at
         if code in present:
             continue
-        if moment.at - one.held_at < 60 * limits.clear_minutes:
+        if unread or absent < 60 * limits.clear_minutes:
             still.append(one)
+        elif one.came_back and absent < 60 * limits.cooldown_minutes:
+            still.append(replace(one, on=False))
         else:
             news.append(News("ends", one.alarm))
     return RunState(progress, tuple(still), sent, moment.at), tuple(news)
@@ -144,10 +154,16 @@ def _state(document: Mapping[str, Any]) -> RunState:
     progress = document["progress"]
     return RunState(
         None if progress is None else LastStep(**{**progress, "quiet": tuple(progress["quiet"])}),
-        tuple(OpenAlarm(_alarm(one["alarm"]), one["held_at"], one["sent_at"]) for one in document["open"]),
+        tuple(_open_alarm(one) for one in document["open"]),
         dict(document["sent"]),
         document["looked_at"],
     )
+
+
+def _open_alarm(document: Mapping[str, Any]) -> OpenAlarm:
+    # Files of earlier versions do not have all of it.
+    more = {name: document[name] for name in ("on", "came_back") if name in document}
+    return OpenAlarm(_alarm(document["alarm"]), document["held_at"], **more)
 
 
 def _alarm(document: Mapping[str, Any]) -> Alarm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.run.run import Run
-from logparse.errors import LogparseError
+from logparse.errors import InputError, LogparseError
 from logparse.failures.ending import Ending
 from logparse.findings import Note
 from logparse.light_dataclass import dataclass, replace
@@ -45,6 +45,11 @@ class Moment:
     ended: bool = False
     notes: tuple[Note, ...] = ()
     name: str = ""
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing can be read: the files are not there, or cannot be opened."""
+        return not self.files or isinstance(self.refusal, InputError)
 
     def of_each_run(self) -> Iterator[Moment]:
         """A moment for each run that may go on, which is its newest; of those that follow each other the last one's."""

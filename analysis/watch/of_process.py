@@ -27,17 +27,18 @@ OF_STEPS = ("max_memory_reserved_bytes", "max_memory_allocated_bytes")
 
 
 def ended(watched: Watched) -> dict[str, Any] | None:
-    """The run failed."""
+    """The run failed, or an error after its last step puts its last save in doubt."""
     ending = watched.run.ending
     return None if ending is None else fields_of_ending(ending)
 
 
 def fields_of_ending(ending: Ending) -> dict[str, Any] | None:
     """What the alarm of a failed run says; None of any other."""
-    if not ending.failed:
+    shown = ending.error_after_end or (ending if ending.failed else None)
+    if shown is None:
         return None
-    origin = None if ending.line is None else Origin("log", ending.source, ending.line)
-    fields = {"family": ending.family, "state": ending.state, "step": ending.step, "remedy": ending.remedy}
+    origin = None if shown.line is None else Origin("log", shown.source, shown.line)
+    fields = {"family": shown.family, "state": ending.state, "step": ending.step, "remedy": ending.remedy}
     return {**fields, "origin": origin}
 
 
@@ -132,7 +133,7 @@ def memory_of(watched: Watched) -> pl.DataFrame:
 
 def save_is_late(watched: Watched) -> dict[str, Any] | None:
     """No save has ended for longer than the typical interval between two saves."""
-    saves = saves_of(watched)
+    saves = watched.saves
     done = saves.filter(pl.col("ended")) if saves["ended"].any() else saves
     steps, last = done["step"].to_list(), watched.last["step"]
     if len(steps) < FEWEST_SAVES or last is None:
@@ -158,20 +159,9 @@ def save_is_slow(watched: Watched) -> dict[str, Any] | None:
     least = max(LEAST_EXCESS, watched.line_seconds or 0.0)
     if last <= watched.limits.save_time * typical or last - typical <= least:
         return None
-    row = saves_of(watched).filter(pl.col("step") == step)
+    row = watched.saves.filter(pl.col("step") == step)
     origin = watched.at(row.row(-1, named=True)) if len(row) else None
     return {"step": step, "seconds": last, "typical": typical, "origin": origin}
-
-
-def saves_of(watched: Watched) -> pl.DataFrame:
-    """The saves of the run, a row each: where it begins, its step, and whether the log shows that it ``ended``."""
-    events = watched.run.records["events"].drop_nulls("step")
-    begun = events.filter(pl.col("kind") == "save starts")
-    over = events.filter(pl.col("kind") == "save ends")
-    rows = begun if len(begun) else over
-    done = over["step"].implode()
-    saves = rows.select("source", "line_number", "timestamp", "step", ended=pl.col("step").is_in(done))
-    return saves.unique("step", keep="last", maintain_order=True).sort("step")
 
 
 def _save_seconds(watched: Watched) -> list[tuple[int, float]]:

@@ -29,11 +29,15 @@ LEAST_SCALE = 1.0
 
 def is_nan(watched: Watched) -> dict[str, Any] | None:
     """A loss or a gradient norm of the last lines is NaN or infinite, and no loss scaler left the update out."""
-    rows = watched.start.tail(NEWS).filter(pl.col("update_is_nan") | _counts_nan())
-    if rows.is_empty():
+    bad = watched.start.select((pl.col("update_is_nan") | _counts_nan()).fill_null(value=False)).to_series()
+    last = bad.tail(NEWS)
+    if not last.any():
         return None
-    first = rows.row(0, named=True)
-    return {"step": first["step"], "lines": len(rows), "origin": watched.at(first)}
+    # What is not finite began before the last lines, where no line between is.
+    found = len(bad) - len(last) + (last.arg_max() or 0)
+    good = (~bad.head(found)).arg_true()
+    first = watched.start.row(good[-1] + 1 if len(good) else 0, named=True)
+    return {"step": first["step"], "lines": int(last.sum()), "origin": watched.at(first)}
 
 
 def _counts_nan() -> pl.Expr:

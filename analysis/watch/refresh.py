@@ -24,6 +24,8 @@ from logparse.inputs.follow import Follow, Look
 from logparse.inputs.run_names import run_names
 from logparse.inputs.sources import Source
 from logparse.light_dataclass import dataclass, replace
+from logparse.masking import mask_text
+from logparse.texts import map_texts
 
 # Bytes of a block. The last one of each file is read again where it grew, so that it is short.
 BLOCK_BYTES = 2**20
@@ -74,7 +76,11 @@ class Follower:
         return self._memory.read_again
 
     def refresh(self, at: float) -> Moment:
-        """What is known ``at`` a time. Raises UsageError for options that cannot be used, never for what files do."""
+        """What is known ``at`` a time.
+
+        Raises UsageError for options that cannot be used, InputError for a pipe that cannot be kept, never for what
+        files do.
+        """
         begin = time.process_time()
         look = self._follow.look(at)
         for name in look.renewed:
@@ -116,8 +122,10 @@ class Follower:
             self._name,
         )
         # The runs and the refusal are shown as the user wants it already.
-        names = [*self._arguments, *look.waiting, *(file.name for file in look.files)]
-        return replace(shown_about(moment, names, self._name, self._how), runs=answer.runs)
+        names = [*self._arguments, *look.waiting, *look.renewed, *(file.name for file in look.files)]
+        masked = map_texts(moment, mask_text)
+        shown = shown_about(masked, map(mask_text, names), self._name, self._how)
+        return replace(shown, runs=answer.runs)
 
     def _built(self, sources: Sequence[Source]) -> BuiltRuns:
         """What the files hold now. Raises UsageError for options that cannot be used."""

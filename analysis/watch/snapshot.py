@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from math import isfinite
 from typing import Any, Literal
 
 import polars as pl
@@ -16,7 +17,7 @@ from analysis.watch.alarm_limits import Limits
 from analysis.watch.alarm_state import RunState
 from analysis.watch.alarms import Alarm
 from analysis.watch.moment import Moment
-from analysis.watch.of_process import device_bytes, memory_of, saves_of
+from analysis.watch.of_process import device_bytes, ended, memory_of
 from analysis.watch.watched import Watched
 from logparse.findings import Note
 from logparse.light_dataclass import dataclass
@@ -52,11 +53,13 @@ class TimeLeft:
 class Snapshot:
     """One run at one moment. ``waited`` are the seconds since its last step line.
 
+    ``redoing_to`` is the step that an earlier start had reached, while the steps up to it are done again.
     ``saved_step`` is the step of the last save, ``saved_seconds`` its age by the log's clock. None is unknown.
     """
 
     status: RunStatus
     step: int | None
+    redoing_to: int | None
     planned: int | None
     left: TimeLeft | None
     figures: tuple[NowAndSteady, ...]
@@ -101,17 +104,20 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
     watched = Watched(moment.runs[-1], moment, state.progress, limits)
     run, title, memory = watched.run, watched.run.title, memory_of(watched)
     saved_step, saved_seconds = _last_save(watched)
-    finite = watched.own["loss"].drop_nulls().drop_nans()
+    again = bool(watched.last["replayed"])
+    printed = watched.own["loss"].drop_nulls()
+    finite = printed.filter(printed.is_finite())
     return Snapshot(
         status=_status(watched, state.present),
-        step=title.last_step,
+        step=watched.last["step"] if again else title.last_step,
+        redoing_to=title.last_step if again else None,
         planned=title.planned_steps,
         left=_left(watched),
         figures=tuple(_figure(watched, name) for name in FIGURES),
         goodput=None if run.short else run.goodput,
         largest=next((one for one in run.overheads if not one.in_steps), None),
         losses=tuple(finite.tail(LOSSES)),
-        loss=None if run.loss is None else run.loss.last,
+        loss=_loss(watched, printed),
         lowest=None if run.loss is None else run.loss.lowest,
         saved_step=saved_step,
         saved_seconds=saved_seconds,
@@ -123,10 +129,10 @@ def snapshot_of(moment: Moment, state: RunState, limits: Limits) -> Snapshot | N
 
 def _status(watched: Watched, present: Collection[str]) -> RunStatus:
     ending = watched.run.ending
-    if ending is not None and ending.failed:
+    if ended(watched) is not None:
         return "failed"
     # Of runs that write to one file the ending of none is known.
-    if watched.finished if ending is None else ending.state == "completed":
+    if watched.finished and (ending is None or ending.state == "completed"):
         return "completed"
     if "hang" in present or "startup" in present:
         return "stopped"
@@ -140,6 +146,13 @@ def _figure(watched: Watched, name: str) -> NowAndSteady:
     return NowAndSteady(name, now, watched.run.analysis.rate("steady")[name])
 
 
+def _loss(watched: Watched, printed: pl.Series) -> float | None:
+    """The last loss, also one that is not finite."""
+    if len(printed) and not isfinite(printed[-1]):
+        return float(printed[-1])
+    return None if watched.run.loss is None else watched.run.loss.last
+
+
 def _left(watched: Watched) -> TimeLeft | None:
     left = watched.run.expectations.plan.left
     if left is None or watched.run.short:
@@ -151,7 +164,7 @@ def _left(watched: Watched) -> TimeLeft | None:
 
 def _last_save(watched: Watched) -> tuple[int | None, float | None]:
     """The step of the last save, and its age: since its stamp by the log's clock, and since then by the watcher's."""
-    saves = saves_of(watched)
+    saves = watched.saves
     done = saves.filter("ended") if len(saves) and saves["ended"].any() else saves
     if done.is_empty():
         return None, None

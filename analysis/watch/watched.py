@@ -103,16 +103,43 @@ class Watched:
 
     @property
     def finished(self) -> bool:
-        """Whether all planned steps are done, or the log shows that the training ended as planned."""
+        """Whether all planned steps are done, or the log shows that the training ended as planned, and all is saved."""
         ending, planned = self.run.ending, self.run.title.planned_steps
         from_zero = self.run.title.first_step == 0
         done = planned is not None and (self.last["step"] or 0) + from_zero >= planned
-        return done or (ending is not None and ending.state == "completed")
+        return (done or (ending is not None and ending.state == "completed")) and not self.saving
 
     @property
     def over(self) -> bool:
         """Whether the run is finished, or failed."""
-        return self.finished or (self.run.ending is not None and self.run.ending.failed)
+        ending = self.run.ending
+        wrong = ending is not None and (ending.failed or ending.error_after_end is not None)
+        return wrong or self.finished
+
+    @cached_property
+    def saves(self) -> pl.DataFrame:
+        """The saves of the run, a row each: where it begins, its step, and whether the log shows that it ``ended``."""
+        events = self.run.records["events"].drop_nulls("step")
+        begun = events.filter(pl.col("kind") == "save starts")
+        over = events.filter(pl.col("kind") == "save ends")
+        rows = begun if len(begun) else over
+        done = over["step"].implode()
+        saves = rows.select("source", "line_number", "timestamp", "step", ended=pl.col("step").is_in(done))
+        return saves.unique("step", keep="last", maintain_order=True).sort("step")
+
+    @cached_property
+    def saving(self) -> bool:
+        """Whether the save after the last step goes on, by a trainer that prints the end of a save.
+
+        Until one has ended it is not sure that this trainer does: then a save goes on for ``pause_minutes``. Some
+        trainers print no end of the last one, but that of the training.
+        """
+        prints_ends = any(record.fixed.get("kind") == "save ends" for record in self.run.log.format.records)
+        end = 0 if self.run.ending is None else self.run.ending.line or 0
+        begun = self.saves.filter(~pl.col("ended") & (pl.col("step") >= self.last["step"]))
+        if not prints_ends or begun.filter(pl.col("line_number") > end).is_empty():
+            return False
+        return bool(self.saves["ended"].any()) or self.waited <= 60 * self.limits.pause_minutes
 
     @cached_property
     def waited(self) -> float:

@@ -13,7 +13,6 @@ from analysis.watch.alarm_limits import Limits
 from analysis.watch.alarm_state import News, RunState, advance
 from analysis.watch.moment import Moment
 from analysis.watch.snapshot import WatchedRun, snapshot_of
-from logparse.errors import InputError
 from logparse.findings import Note
 
 # Seconds between two searches for new runs.
@@ -78,11 +77,6 @@ class Watcher:
         for name, logs in self._listing():
             if name not in self._followed or self._followed[name][0] != logs:
                 self._followed[name] = (logs, self._follow(name, logs))
-
-
-def is_blind(run: WatchedRun) -> bool:
-    """Whether nothing of the run can be read: its files are not there, or cannot be opened."""
-    return not run.moment.files or isinstance(run.moment.refusal, InputError)
 
 
 def is_over(run: WatchedRun) -> bool:

@@ -105,6 +105,12 @@ class Ending:
         return self.state in FAILED
 
     @property
+    def error_after_end(self) -> FailureLine | None:
+        """The first line after a planned end that puts the last save in doubt; None where none does."""
+        doubted = self.state == "completed" and self.remedy != LOST_VALUES
+        return next(iter(self.evidence), None) if doubted else None
+
+    @property
     def reached_plan(self) -> bool:
         """Whether all planned steps were done."""
         return self.step is not None and self.planned_steps is not None and self.step >= self.planned_steps
@@ -152,7 +158,7 @@ NOTES_OF_ENDING = ("ended_with_errors", "ended_early_with_errors", "error_after_
 
 def notes_of(ending: Ending, several: bool) -> Iterator[Note]:
     """The warning that the run failed, or that its last save may have, with the lines that show it."""
-    if ending.state == "completed" and ending.evidence and ending.remedy != LOST_VALUES:
+    if ending.error_after_end is not None:
         yield warning("error_after_end", lines=[_note(one, several, one.family) for one in ending.evidence])
     if not ending.failed or ending.step is None:
         return

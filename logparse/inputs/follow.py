@@ -17,12 +17,13 @@ from threading import Thread
 from typing import BinaryIO
 from weakref import finalize
 
-from logparse.errors import InputError
+from logparse.errors import InputError, reason_of
 from logparse.findings import Note, info
 from logparse.inputs.compression import PACKED
 from logparse.inputs.discovery import find_sources, printable
 from logparse.inputs.remote import StoredObject
 from logparse.inputs.sources import PORTION_BYTES, Source, open_source
+from logparse.language import tr
 
 # Bytes at the beginning, and before the end that was read last, by which a file is known again.
 MARK_BYTES = 2**10
@@ -33,12 +34,16 @@ SLOW_LOOK, REST = 0.1, 20
 
 
 class Spool:
-    """The bytes of a pipe, which a thread keeps in a file, so that they can be read again. It goes with the process."""
+    """The bytes of a pipe, which a thread keeps in a file, so that they can be read again. It goes with the process.
+
+    ``error`` is why the pipe cannot be read, ``unkept`` why its bytes cannot be kept.
+    """
 
     def __init__(self, source: Source) -> None:
         self.size = 0
         self.ended = False
         self.error: InputError | None = None
+        self.unkept: InputError | None = None
         handle, name = mkstemp(prefix="logparse-")
         os.close(handle)
         self.path = Path(name)
@@ -49,12 +54,25 @@ class Spool:
         # A pipe that breaks has ended.
         with suppress(OSError):
             try:
-                with open_source(source) as raw, self.path.open("wb", buffering=0) as kept:
-                    while chunk := raw.read1(PORTION_BYTES):
-                        self.size += kept.write(chunk)
+                with open_source(source) as raw:
+                    while (chunk := raw.read1(PORTION_BYTES)) and self._add(chunk):
+                        pass
             except InputError as error:
                 self.error = error
         self.ended = True
+
+    def _add(self, chunk: bytes) -> bool:
+        """Whether the file took all of ``chunk``."""
+        try:
+            with self.path.open("ab") as kept:
+                kept.write(chunk)
+        except OSError as error:
+            problem = tr("cannot write {path}: {reason}", path=self.path, reason=reason_of(error))
+            remedy = tr("free some disk space, or check the permissions; TMPDIR sets the temporary folder")
+            self.unkept = InputError(problem, remedy=remedy)
+            return False
+        self.size += len(chunk)
+        return True
 
 
 @dataclass
@@ -121,7 +139,10 @@ class Follow:
     _rests_until: float = 0.0
 
     def look(self, at: float) -> Look:
-        """What is there ``at`` a time. Raises UsageError for a URL that cannot be used."""
+        """What is there ``at`` a time.
+
+        Raises UsageError for a URL that cannot be used, InputError for a pipe that cannot be kept.
+        """
         begin = time.perf_counter()
         if begin >= self._rests_until:
             self._find()
@@ -129,6 +150,9 @@ class Follow:
             self._rests_until = begin + REST * taken if taken > SLOW_LOOK else 0.0
         # What has ended before its size is asked for has no other size later.
         self._ended = {name for name, spool in self._spools.items() if spool.ended}
+        for spool in self._spools.values():
+            if spool.unkept is not None:
+                raise spool.unkept
         before, self._files = self._files, {}
         sources = []
         for named in self._named:
@@ -200,11 +224,14 @@ class Follow:
         return Followed(source.name, grown_at, size, end, begin, mark, renewals, state, status.st_ino)
 
     def _renewals(self, renewed: Sequence[str], before: dict[str, Followed]) -> Iterator[Note]:
-        """A note on each file that was begun anew, unless its bytes are in another file that is followed."""
+        """A note on each file that was begun anew or is gone, unless its bytes are in another one that is followed."""
         inodes = {file.inode for file in self._files.values()}
         for name in renewed:
             if before[name].inode == self._files[name].inode or before[name].inode not in inodes:
                 yield info("file_begun_anew", path=name)
+        for name, file in before.items():
+            if name not in self._files and file.inode not in inodes:
+                yield info("file_gone", path=name)
 
 
 def _leads_somewhere(argument: str) -> bool:

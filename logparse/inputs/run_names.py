@@ -11,15 +11,16 @@ from pathlib import PurePath
 
 from logparse.inputs.discovery import printable
 from logparse.inputs.stores import shown
+from logparse.masking import mask_text
 
 
 def run_names(runs: Sequence[Sequence[str]]) -> list[str]:
     """A name for each run: its first argument without endings, or the folders that distinguish namesakes.
 
-    A number distinguishes names that are still the same.
+    A number distinguishes names that are still the same. Secrets in names are masked.
     """
     first = [shown(arguments[0]) for arguments in runs]
-    plain = [_plain_name(argument) for argument in first]
+    plain = [mask_text(_plain_name(argument)) for argument in first]
     folders = [_folders(argument) for argument in first]
     namesakes: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
     for path, name in zip(folders, plain, strict=True):
@@ -42,7 +43,8 @@ def _printable(argument: str) -> str:
 
 def _folders(argument: str) -> tuple[str, ...]:
     """The names of the folders above an argument."""
-    return tuple(name for part in PurePath(_printable(argument)).parent.parts if (name := part.strip("./")))
+    names = (part.strip("./") for part in PurePath(_printable(argument)).parent.parts)
+    return tuple(mask_text(name) for name in names if name)
 
 
 def _shortest_ends(paths: set[tuple[str, ...]]) -> dict[tuple[str, ...], str]:

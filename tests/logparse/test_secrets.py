@@ -189,13 +189,16 @@ def test_no_output_shows_a_secret(tmp_path):
         log_with_secrets(tmp_path / "old" / f"run{run}.log", ms=1000.0 + run)
         log_with_secrets(tmp_path / "new" / f"run{run}.log", "B", ms=1400.0 + run)
     log_with_secrets(tmp_path / "named" / "hf_token=SECRETname1.log")
-    one = "old/run0.log"
+    one, named = "old/run0.log", "named/hf_token=SECRETname1.log"
+    alarmed = ["--require", "steady_step_time_ms<=1", "--state", "out/state.json", "--on-alarm", "tee out/alarm.json"]
     sides = ["old/run0.log", "new/run0.log"]
     commands = [
         *(["analyze", one, *more] for more in (["-v"], ["--json"], ["--markdown"])),
         ["analyze", one, "-o", "out/one", "--chart-format", "json", "--require", "steady_step_time_ms<=1"],
         ["analyze", "--each", "named", "-o", "out/named", "--chart-format", "json"],
         *(["diagnose", one, *more] for more in ([], ["--json"], ["-q"])),
+        ["diagnose", named, "-q"],
+        ["watch", named, "--once", "--jsonl", *alarmed],
         *(["record", f"old/run{run}.log", "--history", "runs", "--release", "1"] for run in range(3)),
         *(["record", f"new/run{run}.log", "--history", "runs", "--release", "2"] for run in range(3)),
         *(["compare", *sides, *more] for more in (["-v", "-o", "out/compare"], ["--json"], ["--markdown"])),
@@ -216,6 +219,7 @@ def test_no_output_shows_a_secret(tmp_path):
     for run in ids:
         shown[f"history show {run}"] = run_logparse("history", "show", run, "--history", "runs", cwd=tmp_path).stdout
     files = [path for folder in ("out", "runs") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert tmp_path / "out/alarm.json" in files
     assert {path.suffix for path in files} >= {".html", ".json", ".md", ".xml", ".parquet"}
     shown |= {str(path): f"{path.relative_to(tmp_path)} {searched(path)}" for path in files}
     # The name of a setting holds the word too.
@@ -242,7 +246,7 @@ def test_history_of_an_older_version_is_masked_on_reading():
 
 @pytest.mark.parametrize("end", ["abcdefghijkl", "abcd1234XYZ"], ids=["letters", "digits, which look like a number"])
 def test_a_draft_and_the_test_of_a_format_show_no_secret(end, tmp_path):
-    log, draft, nothing = tmp_path / "unknown.log", tmp_path / "draft.toml", tmp_path / "nothing.log"
+    log, draft, nothing = tmp_path / "hf_token=SECRET9xyz.log", tmp_path / "draft.toml", tmp_path / "nothing.log"
     secret = f"hf_token=hf_SECRET{end} |"
     values = f"{secret} time 3.2{{i}} s | api_key: sk-SECRET12{end} |"
     lines = [f"update {i} of 100 | loss 2.{i + 10} | {values.format(i=i)}" for i in range(1, 13)]

@@ -14,6 +14,7 @@ from logparse.decode.values import group_names
 from logparse.draft.draft import Draft, reading_table
 from logparse.draft.labels import DraftLabel
 from logparse.language import msg, some, tr, visible
+from logparse.masking import mask_text
 
 # What a draft does not know of the whole, and of one label.
 OF_ALL: Mapping[str, str] = {
@@ -71,7 +72,7 @@ def _head(draft: Draft, name: str, read: int, others: int) -> Iterator[str]:
 
 
 def _comment(text: str) -> Iterator[str]:
-    yield f"# {visible(text)}"
+    yield f"# {visible(mask_text(text))}"
 
 
 def _patterns(table: Mapping[str, Any]) -> Iterator[str]:

@@ -41,6 +41,7 @@ def alarm_text(alarm: Alarm, next_step: bool = True) -> str:
     fields = dict(alarm.fields)
     missing = [name for name in ("step", "seconds") if fields.get(name, 0) is None]
     code = f"{alarm.code}_without_{missing[0]}" if missing else alarm.code
+    code = "ending_completed" if fields.get("state") == "completed" else code
     text = fill("alarms", code, fields)
     if alarm.origin is not None and alarm.origin.line is not None:
         text = tr("{text}, line {line}", text=text, line=f"{alarm.origin.line:,}")
@@ -196,8 +197,12 @@ def _rows(shown: Snapshot) -> Iterator[ScreenRow | None]:
 def _step(shown: Snapshot) -> str:
     step = f"{shown.step:,}"
     if shown.planned is None:
-        return tr("step {n}", n=step)
-    return tr("step {step} of {planned}", step=step, planned=f"{shown.planned:,}")
+        text = tr("step {n}", n=step)
+    else:
+        text = tr("step {step} of {planned}", step=step, planned=f"{shown.planned:,}")
+    if shown.redoing_to is None:
+        return text
+    return tr("{text}, redoing steps up to {n}", text=text, n=f"{shown.redoing_to:,}")
 
 
 def _bar(shown: Snapshot) -> str:

@@ -90,7 +90,8 @@ def test_a_state_file_keeps_an_alarm_from_being_sent_twice(tmp_path):
 
 def test_json_lines_are_valid_and_have_the_metrics_of_analyze(tmp_path):
     log(tmp_path, **{"lm loss": "nan"})
-    lines = [json.loads(line) for line in watch(tmp_path, "run.log", "--once", "--jsonl", code=1).splitlines()]
+    arguments = ("run.log", "--fail-on", "nan", "--jsonl")
+    lines = [json.loads(line) for line in watch(tmp_path, *arguments, code=1).splitlines()]
     assert [line["kind"] for line in lines] == ["alarm", "state"]
     assert [error.message for line in lines for error in SCHEMA.iter_errors(line)] == []
     (run,) = json.loads(run_logparse("analyze", "run.log", "--json", cwd=tmp_path).stdout)["runs"]

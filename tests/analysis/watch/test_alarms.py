@@ -12,9 +12,12 @@ from moments import HOW, Watching
 
 from analysis.present.views.watch import alarm_text
 from analysis.watch.alarm_limits import DEFAULTS, read_limits
-from analysis.watch.alarm_state import KeptStates, memory_of_document, state_document
+from analysis.watch.alarm_state import KeptStates, RunState, advance, memory_of_document, state_document
 from analysis.watch.alarms import KINDS
+from analysis.watch.moment import FileGrowth, Moment
+from analysis.watch.snapshot import snapshot_of
 from logparse.errors import UsageError
+from logparse.failures.ending import Ending
 
 BEGIN = datetime(2026, 1, 5, 8)
 HEAD = arguments_dump(SETTINGS)
@@ -23,6 +26,7 @@ SAVE = "saving checkpoint at iteration {:7d} to ckpt in torch_dist format\n"
 SAVED = "  successfully saved checkpoint from iteration {:7d} to ckpt [ t 1/2, p 1/1 ]\n"
 LOADED = "  successfully loaded checkpoint from ckpt [ t 1/2, p 1/1 ] at iteration {}\n"
 CRASH = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nMemoryError\n'
+FULL = "OSError: [Errno 28] No space left on device"
 # Losses that fall and vary, without chance.
 LOSSES = [2 + 8 / math.sqrt(1 + step / 40) + 0.03 * math.sin(7 * step) for step in range(500)]
 
@@ -72,14 +76,26 @@ def test_a_hang_begins_after_three_typical_steps_and_ends_with_the_next_line(tmp
     assert (over.kind, over.alarm.code, watch.codes) == ("ends", "hang", [])
 
 
-def test_what_hung_a_moment_ago_is_shown_again_and_not_sent_again(tmp_path):
-    watch = watching(tmp_path, HEAD + lines(1, 40), 40)
-    assert [one.kind for one in watch.look(at(44))] == ["begins"]
-    assert [one.kind for one in watch.look(at(60), run_log=HEAD + lines(1, 59))] == ["ends"]
-    assert watch.look(at(80)) == ()
-    assert watch.codes == ["hang"]
-    assert [one.kind for one in watch.look(at(60) + 3600, run_log=HEAD + lines(1, 60))] == ["ends"]
-    assert [one.kind for one in watch.look(at(100) + 3600)] == ["begins"]
+def test_an_alarm_whose_end_was_sent_is_sent_again_and_its_next_end_waits():
+    state, failed, limits = RunState(), Ending("failed"), replace(DEFAULTS, startup_minutes=1e6)
+
+    def sent(minutes: float, ending: Ending | None, size: int = 9, files: tuple[str, ...] = ("run.log",)) -> list[str]:
+        nonlocal state
+        grown = tuple(FileGrowth(name, size, 1, 60 * minutes) for name in files)
+        moment = Moment(60 * minutes, (), grown, ending=ending)
+        state, news = advance("run", state, moment, limits)
+        return [one.kind for one in news]
+
+    assert [sent(0, failed), sent(2, None), sent(4, failed)] == [["begins"], ["ends"], ["begins"]]
+    # It comes and goes: its beginning was sent, so that only the screen shows it.
+    for minutes, ending in ((6, None), (8, failed), (20, None), (30, failed), (33.9, failed)):
+        assert (sent(minutes, ending), len(state.alarms)) == ([], 1 if ending else 0)
+    # It is still on when the cooldown of its last message ends.
+    assert [sent(34, failed), state.alarms[0].since, sent(40, failed)] == [["begins"], 60 * 30, []]
+    assert [sent(69.9, None), sent(70, None), state.open] == [[], ["ends"], ()]
+    # What cannot be read does not show that an alarm is over: the file is empty, or gone.
+    assert [sent(99, failed), sent(101, None, size=0), sent(103, None, files=())] == [["begins"], [], []]
+    assert [len(state.alarms), sent(105, None)] == [1, ["ends"]]
 
 
 def test_a_watcher_that_is_started_again_neither_repeats_nor_forgets(tmp_path):
@@ -117,6 +133,27 @@ def test_nothing_hangs_while_a_process_starts_or_saves(tmp_path):
 def test_a_run_that_is_done_does_not_hang(tmp_path):
     watch = watching(tmp_path, (HEAD + lines(480, 499)).replace("/     500", "/     499"), 499)
     assert watch.look(at(499) + 1e6) == ()
+
+
+def test_a_run_is_done_once_its_last_save_is(tmp_path):
+    def status(seconds: float) -> str:
+        return snapshot_of(replace(watch.moment, at=at(499) + seconds), watch.state, DEFAULTS).status
+
+    # Whether this trainer prints the end of a save is not known before the first one.
+    text = (HEAD + lines(490, 499)).replace("/     500", "/     499") + SAVE.format(499)
+    watch = Watching(tmp_path)
+    watch.look(at(499), run_log=text)
+    assert [status(5), status(900), status(901)] == ["running", "running", "completed"]
+    (news,) = watch.look(at(501), run_log=text + CRASH.replace("MemoryError", FULL))
+    assert alarm_text(news.alarm).startswith("last save in doubt: disk after the last step, line 36; try: ")
+    assert (status(10), watch.look(at(1000))) == ("failed", ())
+    text = text.replace(SAVE.format(499), SAVE.format(495) + SAVED.format(495) + SAVE.format(499))
+    watch = Watching(tmp_path)
+    watch.look(at(499), run_log=text)
+    assert [one.alarm.code for one in watch.look(at(1000))] == ["hang"]
+    for end in (SAVED.format(499), "[after training is done] datetime: 2026-01-05 10:00:00\n"):
+        watch.look(at(1001), run_log=text + end)
+        assert status(9000) == "completed"
 
 
 @pytest.mark.parametrize(("share", "within"), [(0.5, 10), (0.2, 20), (0.1, 60)])
@@ -162,6 +199,15 @@ def test_values_that_go_wrong_are_found_at_their_line(tmp_path, code):
     assert news[0].alarm.origin.line > HEAD.count("\n") + 140
 
 
+def test_what_is_not_finite_since_many_lines_is_shown_from_the_first_of_them(tmp_path):
+    text = HEAD + lines(1, 40, pairs=lambda step: {"lm loss": "nan"} if step in (10, *range(25, 41)) else {})
+    watch = watching(tmp_path, text, 40)
+    assert alarm_text(watch.state.alarms[0]) == (
+        "loss or gradient norm not finite since step 25 (5 of the last 5 lines), line 47"
+    )
+    assert math.isnan(snapshot_of(watch.moment, watch.state, DEFAULTS).loss)
+
+
 def test_an_infinite_gradient_that_a_loss_scaler_leaves_out_is_no_nan(tmp_path):
     pairs = lambda step: {"grad norm": "nan", "number of skipped iterations": "1"} if step == 150 else {}  # noqa: E731
     assert watching(tmp_path, HEAD + lines(1, 150, pairs=pairs), 150).codes == []
@@ -183,8 +229,10 @@ def test_a_failure_is_an_alarm_with_the_next_step_and_ends_where_the_run_goes_on
     assert "; try: " in alarm_text(news.alarm)
     # It does not hang too.
     assert watch.look(at(4000)) == ()
-    more = HEAD + lines(1, 40) + CRASH + HEAD + LOADED.format(20) + lines(21, 60, begin=20000)
+    more = HEAD + lines(1, 40) + CRASH + HEAD + LOADED.format(20) + lines(21, 35, begin=20000)
     assert [one.kind for one in watch.look(at(4020), run_log=more)] == ["ends"]
+    shown = snapshot_of(watch.moment, watch.state, DEFAULTS)
+    assert (shown.step, shown.redoing_to) == (35, 40)
 
 
 def test_a_loop_of_restarts_is_found_at_its_third_start(tmp_path):

@@ -18,7 +18,7 @@ from analysis.present.words import say
 from analysis.run.checks.targets import gather_requirements
 from analysis.watch.moment import Moment
 from analysis.watch.refresh import SHARE, Follower
-from logparse.errors import UsageError
+from logparse.errors import InputError, UsageError
 from logparse.pseudonyms import Pseudonyms
 
 HEAD = arguments_dump({"world_size": 8, "num_layers": 32, "seq_length": 4096})
@@ -218,7 +218,10 @@ def test_a_file_that_is_cut_to_nothing_has_no_run(tmp_path):
     assert answer_at(moment) == answer_at_once(path)
     assert (moment.runs, moment.files[0].size, moment.files[0].grown_at) == ((), 0, 1.0)
     path.unlink()
-    assert follower.refresh(2.0).waiting == (str(path),)
+    moment = follower.refresh(2.0)
+    assert (moment.waiting, moment.is_blind, follower.refresh(3.0).notes) == ((str(path),), True, ())
+    (gone,) = map(say, moment.notes)
+    assert gone == f"{path} cannot be read any more: it was removed, renamed or unmounted"
 
 
 def test_ranks_that_appear_one_after_another_are_one_run(tmp_path):
@@ -317,3 +320,13 @@ def test_what_tail_follows_is_read_from_standard_input(tmp_path, standard_input)
     with path.open("rb") as text:
         os.dup2(text.fileno(), 0)
         assert answer_at(moment) == answer_at_once("-")
+
+
+def test_a_pipe_that_cannot_be_kept_is_an_error(tmp_path, standard_input, monkeypatch):
+    (tmp_path / "kept").symlink_to("/dev/full")
+    place = lambda **_: (os.open(os.devnull, os.O_RDONLY), str(tmp_path / "kept"))  # noqa: E731
+    monkeypatch.setattr("logparse.inputs.follow.mkstemp", place)
+    os.write(standard_input, (HEAD + steps(1, 5)).encode())
+    os.close(standard_input)
+    with pytest.raises(InputError, match="No space left on device"):
+        refreshed_until(Follower(["-"], HOW), lambda moment: moment.ended)
