@@ -14,7 +14,7 @@ from typing import Any, Literal
 from analysis.watch.alarm_limits import Limits
 from analysis.watch.alarms import KINDS, Alarm, alarms_before_steps, find_alarms
 from analysis.watch.moment import Moment
-from analysis.watch.watched import LastStep, Watched, mark_of, seconds_after_last
+from analysis.watch.watched import LastStep, Watched, last_written_at, mark_of
 from logparse.findings import Origin
 from logparse.light_dataclass import dataclass, field, replace
 
@@ -104,7 +104,7 @@ def _progress(state: RunState, moment: Moment) -> LastStep:
     mark, before = NO_LINE if run is None else mark_of(run), state.progress
     grown = min(moment.at, max((file.grown_at for file in moment.files), default=moment.at))
     if before is None:
-        return LastStep(mark, grown - (0.0 if run is None else seconds_after_last(moment.runs)), moment.at)
+        return LastStep(mark, grown if run is None else last_written_at(moment), moment.at)
     if mark == before.mark:
         return before
     looked_at = before.seen_at if state.looked_at is None else state.looked_at

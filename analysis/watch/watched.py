@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -132,21 +132,56 @@ def mark_of(run: Run) -> str:
     """The last step line of all ranks and the last start after it: what changes where a run goes on."""
     if run.steps.is_empty():
         return "-"
-    own = run.steps.filter(~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(value=False))
-    source, line = (own if len(own) else run.steps).select("source", "line_number").row(-1)
+    source, line = _last_line(run)
     starts: Any = run.log.starts.filter((pl.col("source") == source) & (pl.col("line_number") > line))
     return f"{source}:{line}:{len(starts)}"
 
 
-def seconds_after_last(runs: Sequence[Run]) -> float:
-    """Seconds of the log's clock from the last step line of the last run to the last stamp of any line that is read."""
-    stepped = _last_stamp(runs[-1].steps)
-    frames = [frame for run in runs for frame in (run.steps, *run.records.values())]
-    later = [_last_stamp(frame) for frame in frames if "timestamp" in frame.columns]
-    seconds = [(stamp - stepped).total_seconds() for stamp in later if stamp is not None and stepped is not None]
-    return max([0.0, *seconds])
+def _last_line(run: Run) -> tuple[str, int]:
+    """File and line of the last step line of all ranks."""
+    own = run.steps.filter(~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(value=False))
+    source, line = (own if len(own) else run.steps).select("source", "line_number").row(-1)
+    return source, line
 
 
-def _last_stamp(frame: pl.DataFrame) -> datetime | None:
-    stamp: Any = frame["timestamp"].max()
-    return stamp if isinstance(stamp, datetime) else None
+def last_written_at(moment: Moment) -> float:
+    """When the last step line was written: when its file last grew, less the time of the lines after it."""
+    run = moment.runs[-1]
+    source = "" if run.steps.is_empty() else _last_line(run)[0]
+    grown = [file.grown_at for file in moment.files if file.name == source] or [one.grown_at for one in moment.files]
+    return min(moment.at, max(grown, default=moment.at)) - seconds_after_last(moment.runs, source)
+
+
+def seconds_after_last(runs: Sequence[Run], source: str) -> float:
+    """Seconds of the log's clock from the last step line in a file to the last stamp of any line that is read there."""
+    in_file = pl.col("source") == source
+    steps = (
+        runs[-1].steps.filter(in_file).select("line_number", step_stamp="timestamp").drop_nulls().sort("line_number")
+    )
+    frames = [frame for run in runs for frame in (run.steps, *run.records.values()) if "timestamp" in frame.columns]
+    rows = [frame.filter(in_file).drop_nulls("timestamp").sort("line_number") for frame in frames]
+    found = (_seconds_after(part, steps) for frame in rows for part in _of_one_kind(frame))
+    return max(found, default=0.0)
+
+
+def _of_one_kind(frame: pl.DataFrame) -> list[pl.DataFrame]:
+    return frame.partition_by("kind", maintain_order=True) if "kind" in frame.columns else [frame]
+
+
+def _seconds_after(rows: pl.DataFrame, steps: pl.DataFrame) -> float:
+    """Seconds from the last of ``steps`` to the last of ``rows``, whose clock may be ahead of that of the steps.
+
+    It is ahead by as much as a row is after the step line that follows it, as if a zone differs. Without such a row
+    time counts from the first one after the last step.
+    """
+    if steps.is_empty():
+        return 0.0
+    stamps = rows.join_asof(steps, on="line_number", strategy="forward").select("timestamp", "step_stamp")
+    after: Any = stamps.filter(pl.col("step_stamp").is_null())["timestamp"]
+    if after.is_empty():
+        return 0.0
+    ahead: Any = stamps.select((pl.col("timestamp") - pl.col("step_stamp")).max()).item()
+    last: datetime = steps["step_stamp"][-1]
+    offset = after[0] - last if ahead is None else max(timedelta(), ahead)
+    seconds: float = (after.max() - last - offset).total_seconds()
+    return max(0.0, seconds)

@@ -72,6 +72,16 @@ def test_a_hang_begins_after_three_typical_steps_and_ends_with_the_next_line(tmp
     assert (over.kind, over.alarm.code, watch.codes) == ("ends", "hang", [])
 
 
+@pytest.mark.parametrize(("ahead", "late", "codes"), [(0, 3600, ["hang"]), (5 * 3600, 1, [])])
+def test_time_before_the_first_look_counts_by_one_clock(tmp_path, ahead, late, codes):
+    def save(step: int, seconds: float) -> str:
+        return f"{BEGIN + timedelta(seconds=SECONDS * step + ahead + seconds):%Y-%m-%d %H:%M:%S} " + SAVED.format(step)
+
+    watch = Watching(tmp_path)
+    watch.look(at(0), run_log=HEAD + lines(1, 20) + save(20, 1) + lines(21, 40) + save(40, late))
+    assert watch.codes == codes
+
+
 def test_what_hung_a_moment_ago_is_shown_again_and_not_sent_again(tmp_path):
     watch = watching(tmp_path, HEAD + lines(1, 40), 40)
     assert [one.kind for one in watch.look(at(44))] == ["begins"]
