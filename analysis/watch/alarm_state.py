@@ -14,7 +14,7 @@ from typing import Any, Literal
 from analysis.watch.alarm_limits import Limits
 from analysis.watch.alarms import KINDS, Alarm, alarms_before_steps, find_alarms
 from analysis.watch.moment import Moment
-from analysis.watch.watched import LastStep, Watched, last_written_at, mark_of
+from analysis.watch.watched import LastStep, Watched, Writes, last_written_at, mark_of, writes_of
 from logparse.findings import Origin
 from logparse.light_dataclass import dataclass, field, replace
 
@@ -103,15 +103,16 @@ def _progress(state: RunState, moment: Moment) -> LastStep:
     run = moment.runs[-1] if moment.runs else None
     mark, before = NO_LINE if run is None else mark_of(run), state.progress
     grown = min(moment.at, max((file.grown_at for file in moment.files), default=moment.at))
+    writes = writes_of({} if before is None else before.writes, moment, state.looked_at)
     if before is None:
-        return LastStep(mark, grown if run is None else last_written_at(moment), moment.at)
+        return LastStep(mark, grown if run is None else last_written_at(moment), moment.at, writes=writes)
     if mark == before.mark:
-        return before
+        return replace(before, writes=writes)
     looked_at = before.seen_at if state.looked_at is None else state.looked_at
     # It was silent at least until the moment before this one.
     silent = max(0.0, looked_at - before.seen_at)
     quiet = before.quiet if before.mark == NO_LINE else (*before.quiet, silent)[-KEPT:]
-    return LastStep(mark, max(looked_at, grown), before.begun_at, quiet)
+    return LastStep(mark, max(looked_at, grown), before.begun_at, quiet, writes)
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,16 @@ def memory_of_document(document: Any) -> KeptStates:
 def _state(document: Mapping[str, Any]) -> RunState:
     progress = document["progress"]
     return RunState(
-        None if progress is None else LastStep(**{**progress, "quiet": tuple(progress["quiet"])}),
+        None if progress is None else _last_step(progress),
         tuple(OpenAlarm(_alarm(one["alarm"]), one["held_at"], one["sent_at"]) for one in document["open"]),
         dict(document["sent"]),
         document["looked_at"],
     )
+
+
+def _last_step(document: Mapping[str, Any]) -> LastStep:
+    writes = {name: Writes(one["grown_at"], tuple(one["quiet"])) for name, one in document.get("writes", {}).items()}
+    return LastStep(**{**document, "quiet": tuple(document["quiet"]), "writes": writes})
 
 
 def _alarm(document: Mapping[str, Any]) -> Alarm:

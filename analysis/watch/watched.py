@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,9 @@ import polars as pl
 from analysis.run.rows.exclusion_reasons import COPY, OF_THE_RUN, OTHER_JOB, ROW_MS, STALL, TIMED
 from analysis.run.run import Run
 from analysis.watch.alarm_limits import Limits
-from analysis.watch.moment import Moment
+from analysis.watch.moment import FileGrowth, Moment
 from logparse.findings import Origin
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # Lines of the present pace.
 RECENT = 50
@@ -23,6 +23,16 @@ PAUSE_GAPS = 2.0
 # Events of a process that has not made a step yet.
 STARTS = ("log begins", "process starts", "training starts", "checkpoint loaded", "initialized", "model setup")
 PACED = pl.col("excluded_reason").is_null() | (pl.col("excluded_reason") == STALL)
+# Silences of each file that are kept.
+KEPT_OF_FILE = 3
+
+
+@dataclass(frozen=True)
+class Writes:
+    """When a file last grew, and ``quiet``: the seconds that the watcher saw it not grow, before the last growths."""
+
+    grown_at: float
+    quiet: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,13 +41,15 @@ class LastStep:
 
     ``mark`` is the last step line, or the last start after it, ``seen_at`` when it was first there; ``begun_at`` is
     when the watcher first saw the run. ``quiet`` are the seconds that it saw pass without a new line, before each of
-    the last ones: a trainer that writes through a buffer prints many lines at once.
+    the last ones: a trainer that writes through a buffer prints many lines at once. ``writes`` are those of each file,
+    where there are several.
     """
 
     mark: str
     seen_at: float
     begun_at: float
     quiet: tuple[float, ...] = ()
+    writes: Mapping[str, Writes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,13 +131,28 @@ class Watched:
         """Seconds since the last step line, or since the start after it."""
         return max(0.0, self.moment.at - self.progress.seen_at)
 
-    def grown_at(self, source: str) -> float | None:
-        """When the file last grew."""
-        return next((file.grown_at for file in self.moment.files if file.name == source), None)
+    def growth(self, source: str) -> FileGrowth | None:
+        """What is known of a file that grows."""
+        return next((file for file in self.moment.files if file.name == source), None)
 
     def at(self, row: dict[str, Any]) -> Origin:
         """The place of a step line or a record."""
         return Origin("log", row["source"], row["line_number"])
+
+
+def writes_of(before: Mapping[str, Writes], moment: Moment, looked_at: float | None) -> dict[str, Writes]:
+    """How each of several files grew until ``moment``; the moment ``before`` it was at ``looked_at``."""
+    if len(moment.files) < 2:
+        return {}
+    return {file.name: _written(before.get(file.name), file.grown_at, looked_at) for file in moment.files}
+
+
+def _written(before: Writes | None, grown_at: float, looked_at: float | None) -> Writes:
+    if before is None or looked_at is None:
+        return Writes(grown_at)
+    if grown_at == before.grown_at:
+        return before
+    return Writes(grown_at, (*before.quiet, max(0.0, looked_at - before.grown_at))[-KEPT_OF_FILE:])
 
 
 def mark_of(run: Run) -> str:

@@ -231,6 +231,19 @@ def test_a_rank_that_stops_is_behind_the_others(tmp_path):
     assert alarm_text(news.alarm).startswith("rank1.log stopped at step 60; others are at step 64")
 
 
+def test_a_rank_that_writes_blocks_of_a_buffer_is_judged_by_its_own_rhythm(tmp_path):
+    watch = Watching(tmp_path)
+    # Until a block of lines was seen, the rank may wait for it; then three times as long as one takes.
+    for mine, buffered in [(20, 20), (34, 20), (49, 35)]:
+        watch.look(at(mine), rank0_log=HEAD + lines(1, mine), rank1_log=HEAD + lines(1, buffered))
+        assert watch.codes == []
+    for step, is_lost in [(63, False), (91, False), (92, True)]:
+        watch.look(at(step))
+        assert ("rank" in watch.codes) is is_lost
+    kept = KeptStates({"run": watch.state})
+    assert memory_of_document(json.loads(json.dumps(state_document(kept)))) == kept
+
+
 def test_a_slow_rank_is_named(tmp_path):
     watch = Watching(tmp_path)
     slow = HEAD + lines(1, 40, lambda step: 6500 + 20 * math.sin(step))
