@@ -102,17 +102,21 @@ def _progress(state: RunState, moment: Moment) -> LastStep:
     """What was seen of the run, with this moment."""
     run = moment.runs[-1] if moment.runs else None
     mark, before = NO_LINE if run is None else mark_of(run), state.progress
+    bar = "" if run is None or run.ending is None else run.ending.last_bar
     grown = min(moment.at, max((file.grown_at for file in moment.files), default=moment.at))
     writes = writes_of({} if before is None else before.writes, moment, state.looked_at)
     if before is None:
-        return LastStep(mark, grown if run is None else last_written_at(moment), moment.at, writes=writes)
-    if mark == before.mark:
-        return replace(before, writes=writes)
+        seen_at = grown if run is None else last_written_at(moment)
+        return LastStep(mark, seen_at, moment.at, writes=writes, bar=bar)
     looked_at = before.seen_at if state.looked_at is None else state.looked_at
+    seen_at = max(looked_at, grown)
+    if mark == before.mark:
+        moved = bar not in ("", before.bar)
+        return replace(before, seen_at=seen_at if moved else before.seen_at, writes=writes, bar=bar or before.bar)
     # It was silent at least until the moment before this one.
     silent = max(0.0, looked_at - before.seen_at)
     quiet = before.quiet if before.mark == NO_LINE else (*before.quiet, silent)[-KEPT:]
-    return LastStep(mark, max(looked_at, grown), before.begun_at, quiet, writes)
+    return LastStep(mark, seen_at, before.begun_at, quiet, writes, bar)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class LastStep:
     ``mark`` is the last step line, or the last start after it, ``seen_at`` when it was first there; ``begun_at`` is
     when the watcher first saw the run. ``quiet`` are the seconds that it saw pass without a new line, before each of
     the last ones: a trainer that writes through a buffer prints many lines at once. ``writes`` are those of each file,
-    where there are several.
+    where there are several. ``bar`` is how far a bar at the end of the log is; one that moves is no silence.
     """
 
     mark: str
@@ -50,6 +50,7 @@ class LastStep:
     begun_at: float
     quiet: tuple[float, ...] = ()
     writes: Mapping[str, Writes] = field(default_factory=dict)
+    bar: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Watched:
 
     @cached_property
     def waited(self) -> float:
-        """Seconds since the last step line, or since the start after it."""
+        """Seconds since the last step line, the start after it, or the last time that a bar after it moved."""
         return max(0.0, self.moment.at - self.progress.seen_at)
 
     def growth(self, source: str) -> FileGrowth | None:

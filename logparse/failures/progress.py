@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logparse.failures.scan import Hit
 
 # A counter of steps in a log that no format reads, and words that are next to one.
-_BAR = lazy_regex(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
+BAR = lazy_regex(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
 _COUNTER = lazy_regex(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
 _MEASURED = lazy_regex(r"(?i)loss")
 # Columns that only a training has.
@@ -130,8 +130,8 @@ def _last_clock(steps: pl.DataFrame) -> float | None:
 
 def _bars(tail: TextBlock) -> list[tuple[int, int]]:
     """Lines with a bar, and the planned steps of the last one on each."""
-    numbered = tail.matching(_BAR.pattern).select("line_number", "text").iter_rows()
-    drawn = ((number, _BAR.findall(text[-LONGEST_END:])) for number, text in numbered)
+    numbered = tail.matching(BAR.pattern).select("line_number", "text").iter_rows()
+    drawn = ((number, BAR.findall(text[-LONGEST_END:])) for number, text in numbered)
     return [(number, int(bars[-1][1])) for number, bars in drawn if bars]
 
 
@@ -175,7 +175,7 @@ def _counters(tail: TextBlock) -> dict[str, list[tuple[int, int]]]:
     numbered = tail.matching(r"\d+/\d+ \[|(?i)step|iter").select("line_number", "text").iter_rows()
     for number, text in numbered:
         text = text[-LONGEST_END:]
-        bars = _BAR.findall(text)
+        bars = BAR.findall(text)
         counter = _COUNTER.search(text) if not bars and _MEASURED.search(text) else None
         for step, total in bars[-1:] or ([(counter[1], "")] if counter else []):
             found.setdefault(total, []).append((number, int(step)))

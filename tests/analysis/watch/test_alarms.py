@@ -82,6 +82,16 @@ def test_time_before_the_first_look_counts_by_one_clock(tmp_path, ahead, late, c
     assert watch.codes == codes
 
 
+def test_a_bar_that_moves_after_the_last_step_line_is_no_hang(tmp_path):
+    watch = Watching(tmp_path)
+    for step, done in [(40, 3), (48, 9)]:
+        watch.look(at(step), run_log=HEAD + lines(1, 40) + f"\r {done}%|█ | {done}/63 [00:0{done}<01:00,  1.00s/it]")
+    watch.look(at(57))
+    assert watch.codes == []
+    watch.look(at(57) + 1)
+    assert watch.codes == ["hang"]
+
+
 def test_what_hung_a_moment_ago_is_shown_again_and_not_sent_again(tmp_path):
     watch = watching(tmp_path, HEAD + lines(1, 40), 40)
     assert [one.kind for one in watch.look(at(44))] == ["begins"]
