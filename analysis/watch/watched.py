@@ -116,10 +116,10 @@ class Watched:
 
     @property
     def finished(self) -> bool:
-        """Whether all planned steps are done, or the log shows that the training ended as planned."""
+        """Whether the last planned step is done, or the log shows that the training ended as planned."""
         ending, planned = self.run.ending, self.run.title.planned_steps
         from_zero = self.run.title.first_step == 0
-        done = planned is not None and (self.last["step"] or 0) + from_zero >= planned
+        done = planned is not None and planned - from_zero <= (self.last["step"] or 0) <= planned
         return done or (ending is not None and ending.state == "completed")
 
     @property

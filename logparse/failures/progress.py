@@ -74,14 +74,15 @@ class Progress:
         return next((number for number, total in bars if first <= number <= line and total == planned), None)
 
     def ends_with(self, step: int | None) -> bool:
-        """Whether ``step`` is the last planned one."""
-        return step is not None and self.planned is not None and step + self.from_zero >= self.planned
+        """Whether ``step`` is the last planned one. After it the plan is not that of these steps."""
+        return step is not None and self.planned is not None and self.planned - self.from_zero <= step <= self.planned
 
     def ends_early(self) -> bool:
         """Whether more steps are left of the plan than a line is printed for."""
         steps = [0, *(step for of_file in self.steps.values() for step in of_file)]
         intervals = sorted(after - before for before, after in pairwise(steps) if after > before) or [1]
-        return self.step is not None and not self.ends_with(self.step + intervals[len(intervals) // 2])
+        after = None if self.step is None else self.step + intervals[len(intervals) // 2] + self.from_zero
+        return after is not None and (self.planned is None or after < self.planned)
 
     def is_whole(self, tail: TextBlock) -> bool:
         """Whether ``tail`` is a whole file, and its steps, if it has any, begin with the first one."""

@@ -134,9 +134,11 @@ def test_nothing_hangs_while_a_process_starts_or_saves(tmp_path):
     assert [one.alarm.code for one in again.look(at(39) + 1801)] == ["startup"]
 
 
-def test_a_run_that_is_done_does_not_hang(tmp_path):
-    watch = watching(tmp_path, (HEAD + lines(480, 499)).replace("/     500", "/     499"), 499)
-    assert watch.look(at(499) + 1e6) == ()
+@pytest.mark.parametrize(("planned", "codes"), [(499, []), (63, ["hang"])])
+def test_a_run_that_is_done_does_not_hang(tmp_path, planned, codes):
+    # A step after the last planned one shows that the plan is not that of the run.
+    watch = watching(tmp_path, (HEAD + lines(480, 499)).replace("/     500", f"/{planned:8d}"), 499)
+    assert [one.alarm.code for one in watch.look(at(499) + 1e6)] == codes
 
 
 @pytest.mark.parametrize(("share", "within"), [(0.5, 10), (0.2, 20), (0.1, 60)])
