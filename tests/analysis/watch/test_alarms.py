@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
-from moments import HOW, Watching
+from moments import HOW, Watching, moment_of
 
 from analysis.present.views.watch import alarm_text
 from analysis.watch.alarm_limits import DEFAULTS, read_limits
 from analysis.watch.alarm_state import KeptStates, memory_of_document, state_document
 from analysis.watch.alarms import KINDS
+from analysis.watch.moment import Moment
+from analysis.watch.watcher import Watcher
 from logparse.errors import UsageError
 
 BEGIN = datetime(2026, 1, 5, 8)
@@ -48,6 +50,14 @@ def lines(
 def at(step: float) -> float:
     """The watcher's clock when a step is done."""
     return 1000 + SECONDS * step
+
+
+class OfMoments:
+    """Follows what has ``moments``, one after the other."""
+
+    def __init__(self, moments: list[Moment]) -> None:
+        self.refresh = lambda _: moments.pop(0)
+        self.seconds_to_wait = lambda every: every
 
 
 def watching(tmp_path, text: str, step: int, **more) -> Watching:
@@ -207,6 +217,18 @@ def test_a_failure_is_an_alarm_with_the_next_step_and_ends_where_the_run_goes_on
     assert watch.look(at(4000)) == ()
     more = HEAD + lines(1, 40) + CRASH + HEAD + LOADED.format(20) + lines(21, 60, begin=20000)
     assert [one.kind for one in watch.look(at(4020), run_log=more)] == ["ends"]
+
+
+def test_a_next_job_in_the_folder_of_a_failed_one_is_noted_once(tmp_path):
+    files = {"rank_0.log": (HEAD + lines(1, 20) + CRASH, 0.0), "job2_rank_0.log": (HEAD + lines(1, 5), 30.0)}
+    moment = moment_of(tmp_path, files, 30.0)
+    grown = [
+        replace(moment, files=(moment.files[0], replace(moment.files[1], grown_at=at))) for at in (30.0, 90.0, 95.0)
+    ]
+    watcher = Watcher(lambda: [("jobs", ["."])], lambda *_: OfMoments(grown), DEFAULTS)
+    notes = [watcher.look(100.0)[0][0].moment.notes for _ in range(3)]
+    assert [[note.code for note in of_look] for of_look in notes] == [[], ["files_of_next_run"], []]
+    assert [name[-15:] for name in notes[1][0].fields["names"]] == ["job2_rank_0.log"]
 
 
 def test_a_loop_of_restarts_is_found_at_its_third_start(tmp_path):
