@@ -34,6 +34,15 @@ class Screen:
         self._parts: Sequence[Part] = ()
         self.paused = self._helping = False
 
+    @property
+    def room(self) -> int:
+        """Lines of the terminal above its last one, which shows the keys."""
+        return max(1, self._console.size.height - 1)
+
+    def announce(self, text: str) -> None:
+        """Show ``text`` alone, while no key is obeyed."""
+        self._live.update(text, refresh=True)
+
     def show(self, parts: Sequence[Part]) -> None:
         """Draw ``parts``, unless the screen is paused."""
         if not self.paused:
@@ -63,10 +72,8 @@ class Screen:
     def _draw(self) -> None:
         from rich.text import Text
 
-        width, height = self._console.size
-        lines = drawn(self._parts, width, self._console.no_color)
-        foot = self._foot()
-        room = max(1, height - 1)
+        lines = drawn(self._parts, self._console.size.width, self._console.no_color)
+        foot, room = self._foot(), self.room
         if len(lines) > room:
             foot = tr("{n} more lines; {keys}", n=len(lines) - room, keys=foot)
         shown = [*lines[:room], *[""] * (room - len(lines)), foot]

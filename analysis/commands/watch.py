@@ -341,7 +341,7 @@ class OnScreen:
     def show(self, runs: Sequence[WatchedRun], news: Sequence[News], at: float) -> None:  # noqa: ARG002
         """Draw the runs with their alarms, and the last messages of those that send them."""
         messages = [Sentence(say(note), "info") for note in self._messages[-MESSAGES:]]
-        self._screen.show([*watch_parts(runs), Sentences(messages)])
+        self._screen.show([*watch_parts(runs, self._screen.room), Sentences(messages)])
 
     def summary(self, text: str) -> None:
         """The screen has all of it."""
@@ -361,6 +361,7 @@ def _output(jsonl: bool, no_color: bool, messages: Sequence[Note] | None) -> Ite
         yield JsonObjects() if jsonl else Lines()
         return
     with screen(no_color) as drawn_on:
+        drawn_on.announce(tr("reading the logs"))
         yield OnScreen(drawn_on, messages)
 
 

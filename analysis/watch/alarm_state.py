@@ -14,7 +14,7 @@ from typing import Any, Literal
 from analysis.watch.alarm_limits import Limits
 from analysis.watch.alarms import KINDS, Alarm, alarms_before_steps, find_alarms
 from analysis.watch.moment import Moment
-from analysis.watch.watched import LastStep, Watched, mark_of, seconds_after_last
+from analysis.watch.watched import LastStep, Watched, Writes, last_written_at, mark_of, writes_of
 from logparse.findings import Origin
 from logparse.light_dataclass import dataclass, field, replace
 
@@ -112,16 +112,21 @@ def _progress(state: RunState, moment: Moment) -> LastStep:
     """What was seen of the run, with this moment."""
     run = moment.runs[-1] if moment.runs else None
     mark, before = NO_LINE if run is None else mark_of(run), state.progress
+    bar = "" if run is None or run.ending is None else run.ending.last_bar
     grown = min(moment.at, max((file.grown_at for file in moment.files), default=moment.at))
+    writes = writes_of({} if before is None else before.writes, moment, state.looked_at)
     if before is None:
-        return LastStep(mark, grown - (0.0 if run is None else seconds_after_last(moment.runs)), moment.at)
-    if mark == before.mark:
-        return before
+        seen_at = grown if run is None else last_written_at(moment)
+        return LastStep(mark, seen_at, moment.at, writes=writes, bar=bar)
     looked_at = before.seen_at if state.looked_at is None else state.looked_at
+    seen_at = max(looked_at, grown)
+    if mark == before.mark:
+        moved = bar not in ("", before.bar)
+        return replace(before, seen_at=seen_at if moved else before.seen_at, writes=writes, bar=bar or before.bar)
     # It was silent at least until the moment before this one.
     silent = max(0.0, looked_at - before.seen_at)
     quiet = before.quiet if before.mark == NO_LINE else (*before.quiet, silent)[-KEPT:]
-    return LastStep(mark, max(looked_at, grown), before.begun_at, quiet)
+    return LastStep(mark, seen_at, before.begun_at, quiet, writes, bar)
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,7 @@ def memory_of_document(document: Any) -> KeptStates:
 def _state(document: Mapping[str, Any]) -> RunState:
     progress = document["progress"]
     return RunState(
-        None if progress is None else LastStep(**{**progress, "quiet": tuple(progress["quiet"])}),
+        None if progress is None else _last_step(progress),
         tuple(_open_alarm(one) for one in document["open"]),
         dict(document["sent"]),
         document["looked_at"],
@@ -164,6 +169,11 @@ def _open_alarm(document: Mapping[str, Any]) -> OpenAlarm:
     # Files of earlier versions do not have all of it.
     more = {name: document[name] for name in ("on", "came_back") if name in document}
     return OpenAlarm(_alarm(document["alarm"]), document["held_at"], **more)
+
+
+def _last_step(document: Mapping[str, Any]) -> LastStep:
+    writes = {name: Writes(one["grown_at"], tuple(one["quiet"])) for name, one in document.get("writes", {}).items()}
+    return LastStep(**{**document, "quiet": tuple(document["quiet"]), "writes": writes})
 
 
 def _alarm(document: Mapping[str, Any]) -> Alarm:

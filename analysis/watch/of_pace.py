@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import DEFAULT_BUFFER_SIZE
 from itertools import pairwise
 from math import ceil
 from statistics import median
@@ -227,12 +228,23 @@ def rank_lags(watched: Watched) -> dict[str, Any] | None:
         return None
     last, furthest = ends.row(0, named=True), ends["step"][-1]
     lag = furthest - last["step"]
-    grown, typical = watched.grown_at(last["source"]), watched.line_seconds
     limit = watched.limits.rank_lines * (last["iterations"] or 1)
-    still = grown is None or typical is None or watched.moment.at - grown > watched.limits.rank_lines * typical
-    if lag < limit or not still:
+    if lag < limit or _may_be_in_a_buffer(watched, last["source"]):
         return None
     return {"source": last["source"], "step": last["step"], "others": furthest, "origin": watched.at(last)}
+
+
+def _may_be_in_a_buffer(watched: Watched, source: str) -> bool:
+    """Whether a file has not grown for no longer than several times as long as it does between two writes.
+
+    Until the watcher has seen that, it may be as long as its lines take to fill a buffer.
+    """
+    growth, typical, seen = watched.growth(source), watched.line_seconds, watched.progress.writes.get(source)
+    if growth is None or typical is None:
+        return False
+    in_buffer = max(1.0, DEFAULT_BUFFER_SIZE * growth.lines / max(1, growth.size))
+    expected = max(typical, median(seen.quiet)) if seen is not None and seen.quiet else typical * in_buffer
+    return watched.moment.at - growth.grown_at <= watched.limits.rank_lines * expected
 
 
 def rank_is_slow(watched: Watched) -> dict[str, Any] | None:

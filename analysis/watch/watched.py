@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,9 @@ import polars as pl
 from analysis.run.rows.exclusion_reasons import COPY, OF_THE_RUN, OTHER_JOB, ROW_MS, STALL, TIMED
 from analysis.run.run import Run
 from analysis.watch.alarm_limits import Limits
-from analysis.watch.moment import Moment
+from analysis.watch.moment import FileGrowth, Moment
 from logparse.findings import Origin
-from logparse.light_dataclass import dataclass
+from logparse.light_dataclass import dataclass, field
 
 # Lines of the present pace.
 RECENT = 50
@@ -23,6 +23,16 @@ PAUSE_GAPS = 2.0
 # Events of a process that has not made a step yet.
 STARTS = ("log begins", "process starts", "training starts", "checkpoint loaded", "initialized", "model setup")
 PACED = pl.col("excluded_reason").is_null() | (pl.col("excluded_reason") == STALL)
+# Silences of each file that are kept.
+KEPT_OF_FILE = 3
+
+
+@dataclass(frozen=True)
+class Writes:
+    """When a file last grew, and ``quiet``: the seconds that the watcher saw it not grow, before the last growths."""
+
+    grown_at: float
+    quiet: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -31,13 +41,16 @@ class LastStep:
 
     ``mark`` is the last step line, or the last start after it, ``seen_at`` when it was first there; ``begun_at`` is
     when the watcher first saw the run. ``quiet`` are the seconds that it saw pass without a new line, before each of
-    the last ones: a trainer that writes through a buffer prints many lines at once.
+    the last ones: a trainer that writes through a buffer prints many lines at once. ``writes`` are those of each file,
+    where there are several. ``bar`` is how far a bar at the end of the log is; one that moves is no silence.
     """
 
     mark: str
     seen_at: float
     begun_at: float
     quiet: tuple[float, ...] = ()
+    writes: Mapping[str, Writes] = field(default_factory=dict)
+    bar: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,7 @@ class Watched:
         """Whether all planned steps are done, or the log shows that the training ended as planned, and all is saved."""
         ending, planned = self.run.ending, self.run.title.planned_steps
         from_zero = self.run.title.first_step == 0
-        done = planned is not None and (self.last["step"] or 0) + from_zero >= planned
+        done = planned is not None and planned - from_zero <= (self.last["step"] or 0) <= planned
         return (done or (ending is not None and ending.state == "completed")) and not self.saving
 
     @property
@@ -143,37 +156,87 @@ class Watched:
 
     @cached_property
     def waited(self) -> float:
-        """Seconds since the last step line, or since the start after it."""
+        """Seconds since the last step line, the start after it, or the last time that a bar after it moved."""
         return max(0.0, self.moment.at - self.progress.seen_at)
 
-    def grown_at(self, source: str) -> float | None:
-        """When the file last grew."""
-        return next((file.grown_at for file in self.moment.files if file.name == source), None)
+    def growth(self, source: str) -> FileGrowth | None:
+        """What is known of a file that grows."""
+        return next((file for file in self.moment.files if file.name == source), None)
 
     def at(self, row: dict[str, Any]) -> Origin:
         """The place of a step line or a record."""
         return Origin("log", row["source"], row["line_number"])
 
 
+def writes_of(before: Mapping[str, Writes], moment: Moment, looked_at: float | None) -> dict[str, Writes]:
+    """How each of several files grew until ``moment``; the moment ``before`` it was at ``looked_at``."""
+    if len(moment.files) < 2:
+        return {}
+    return {file.name: _written(before.get(file.name), file.grown_at, looked_at) for file in moment.files}
+
+
+def _written(before: Writes | None, grown_at: float, looked_at: float | None) -> Writes:
+    if before is None or looked_at is None:
+        return Writes(grown_at)
+    if grown_at == before.grown_at:
+        return before
+    return Writes(grown_at, (*before.quiet, max(0.0, looked_at - before.grown_at))[-KEPT_OF_FILE:])
+
+
 def mark_of(run: Run) -> str:
     """The last step line of all ranks and the last start after it: what changes where a run goes on."""
     if run.steps.is_empty():
         return "-"
-    own = run.steps.filter(~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(value=False))
-    source, line = (own if len(own) else run.steps).select("source", "line_number").row(-1)
+    source, line = _last_line(run)
     starts: Any = run.log.starts.filter((pl.col("source") == source) & (pl.col("line_number") > line))
     return f"{source}:{line}:{len(starts)}"
 
 
-def seconds_after_last(runs: Sequence[Run]) -> float:
-    """Seconds of the log's clock from the last step line of the last run to the last stamp of any line that is read."""
-    stepped = _last_stamp(runs[-1].steps)
-    frames = [frame for run in runs for frame in (run.steps, *run.records.values())]
-    later = [_last_stamp(frame) for frame in frames if "timestamp" in frame.columns]
-    seconds = [(stamp - stepped).total_seconds() for stamp in later if stamp is not None and stepped is not None]
-    return max([0.0, *seconds])
+def _last_line(run: Run) -> tuple[str, int]:
+    """File and line of the last step line of all ranks."""
+    own = run.steps.filter(~pl.col("excluded_reason").is_in([COPY, OTHER_JOB]).fill_null(value=False))
+    source, line = (own if len(own) else run.steps).select("source", "line_number").row(-1)
+    return source, line
 
 
-def _last_stamp(frame: pl.DataFrame) -> datetime | None:
-    stamp: Any = frame["timestamp"].max()
-    return stamp if isinstance(stamp, datetime) else None
+def last_written_at(moment: Moment) -> float:
+    """When the last step line was written: when its file last grew, less the time of the lines after it."""
+    run = moment.runs[-1]
+    source = "" if run.steps.is_empty() else _last_line(run)[0]
+    grown = [file.grown_at for file in moment.files if file.name == source] or [one.grown_at for one in moment.files]
+    return min(moment.at, max(grown, default=moment.at)) - seconds_after_last(moment.runs, source)
+
+
+def seconds_after_last(runs: Sequence[Run], source: str) -> float:
+    """Seconds of the log's clock from the last step line in a file to the last stamp of any line that is read there."""
+    in_file = pl.col("source") == source
+    steps = (
+        runs[-1].steps.filter(in_file).select("line_number", step_stamp="timestamp").drop_nulls().sort("line_number")
+    )
+    frames = [frame for run in runs for frame in (run.steps, *run.records.values()) if "timestamp" in frame.columns]
+    rows = [frame.filter(in_file).drop_nulls("timestamp").sort("line_number") for frame in frames]
+    found = (_seconds_after(part, steps) for frame in rows for part in _of_one_kind(frame))
+    return max(found, default=0.0)
+
+
+def _of_one_kind(frame: pl.DataFrame) -> list[pl.DataFrame]:
+    return frame.partition_by("kind", maintain_order=True) if "kind" in frame.columns else [frame]
+
+
+def _seconds_after(rows: pl.DataFrame, steps: pl.DataFrame) -> float:
+    """Seconds from the last of ``steps`` to the last of ``rows``, whose clock may be ahead of that of the steps.
+
+    It is ahead by as much as a row is after the step line that follows it, as if a zone differs. Without such a row
+    time counts from the first one after the last step.
+    """
+    if steps.is_empty():
+        return 0.0
+    stamps = rows.join_asof(steps, on="line_number", strategy="forward").select("timestamp", "step_stamp")
+    after: Any = stamps.filter(pl.col("step_stamp").is_null())["timestamp"]
+    if after.is_empty():
+        return 0.0
+    ahead: Any = stamps.select((pl.col("timestamp") - pl.col("step_stamp")).max()).item()
+    last: datetime = steps["step_stamp"][-1]
+    offset = after[0] - last if ahead is None else max(timedelta(), ahead)
+    seconds: float = (after.max() - last - offset).total_seconds()
+    return max(0.0, seconds)

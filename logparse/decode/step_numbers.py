@@ -133,16 +133,25 @@ def _by_epochs_done(rows: pl.DataFrame) -> pl.DataFrame:
 def _without_other_bars(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows without what a bar of another length, as that of an evaluation, gave them.
 
-    Such a plan is on fewer rows, and between rows of the other plan.
+    Such a plan is on fewer rows, and between rows of the other plan. Where it comes last its steps begin anew, and
+    the epochs do not: an evaluation that is not over.
     """
     if "train_steps" not in rows.columns:
         return rows
-    spans = rows.with_row_index("at").filter(pl.col("train_steps").is_not_null()).group_by("source", "train_steps")
-    plans = spans.agg(n=pl.len(), first=pl.col("at").min(), last=pl.col("at").max())
+    epochs = pl.col("epochs_done").cast(pl.Float64)
+    planned = rows.with_columns(own=_printed(rows).cast(pl.Float64), epochs=epochs).with_row_index("at")
+    spans = planned.filter(pl.col("train_steps").is_not_null()).group_by("source", "train_steps", maintain_order=True)
+    edges = [
+        pl.col("at", "own", "epochs").first().name.prefix("first "),
+        pl.col("at", "own", "epochs").last().name.prefix("last "),
+    ]
+    plans = spans.agg(pl.len().alias("n"), *edges)
+    between = pl.col("first at") < pl.col("last at other")
+    goes_on = pl.col("first epochs") >= pl.col("last epochs other")
     pairs = plans.join(plans, on="source", suffix=" other").filter(
         (pl.col("n") < pl.col("n other"))
-        & (pl.col("first") < pl.col("last other"))
-        & (pl.col("last") > pl.col("first other"))
+        & (pl.col("last at") > pl.col("first at other"))
+        & (between | (goes_on & (pl.col("first own") < pl.col("last own other"))))
     )
     if pairs.is_empty():
         return rows

@@ -10,6 +10,7 @@ from typing import Any
 
 from logparse.failures.evidence import NOVEL, FailureLine
 from logparse.failures.frames import Frame
+from logparse.failures.progress import BAR
 from logparse.failures.ranks.suspicions import Suspect, Suspicion
 from logparse.failures.signatures import LOST_VALUES
 from logparse.failures.table import narrow_failures
@@ -114,6 +115,12 @@ class Ending:
     def reached_plan(self) -> bool:
         """Whether all planned steps were done."""
         return self.step is not None and self.planned_steps is not None and self.step >= self.planned_steps
+
+    @property
+    def last_bar(self) -> str:
+        """How far the bar is that the log prints last, such as that of an evaluation; empty where there is none."""
+        drawn = None if self.printed_last is None else BAR.search(self.printed_last.text)
+        return "" if drawn is None else f"{drawn[1]}/{drawn[2]}"
 
     @property
     def cause(self) -> FailureLine | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logparse.failures.scan import Hit
 
 # A counter of steps in a log that no format reads, and words that are next to one.
-_BAR = lazy_regex(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
+BAR = lazy_regex(r"\b(\d+)/(\d+) \[\d+:\d\d(?::\d\d)?<")
 _COUNTER = lazy_regex(r"(?i)\b(?:global_?|train_?)?(?:step|iter|iteration)s?\b[\"']?[ =:#\[]{0,4}(\d+)")
 _MEASURED = lazy_regex(r"(?i)loss")
 # Columns that only a training has.
@@ -74,14 +74,15 @@ class Progress:
         return next((number for number, total in bars if first <= number <= line and total == planned), None)
 
     def ends_with(self, step: int | None) -> bool:
-        """Whether ``step`` is the last planned one."""
-        return step is not None and self.planned is not None and step + self.from_zero >= self.planned
+        """Whether ``step`` is the last planned one. After it the plan is not that of these steps."""
+        return step is not None and self.planned is not None and self.planned - self.from_zero <= step <= self.planned
 
     def ends_early(self) -> bool:
         """Whether more steps are left of the plan than a line is printed for."""
         steps = [0, *(step for of_file in self.steps.values() for step in of_file)]
         intervals = sorted(after - before for before, after in pairwise(steps) if after > before) or [1]
-        return self.step is not None and not self.ends_with(self.step + intervals[len(intervals) // 2])
+        after = None if self.step is None else self.step + intervals[len(intervals) // 2] + self.from_zero
+        return after is not None and (self.planned is None or after < self.planned)
 
     def is_whole(self, tail: TextBlock) -> bool:
         """Whether ``tail`` is a whole file, and its steps, if it has any, begin with the first one."""
@@ -130,8 +131,8 @@ def _last_clock(steps: pl.DataFrame) -> float | None:
 
 def _bars(tail: TextBlock) -> list[tuple[int, int]]:
     """Lines with a bar, and the planned steps of the last one on each."""
-    numbered = tail.matching(_BAR.pattern).select("line_number", "text").iter_rows()
-    drawn = ((number, _BAR.findall(text[-LONGEST_END:])) for number, text in numbered)
+    numbered = tail.matching(BAR.pattern).select("line_number", "text").iter_rows()
+    drawn = ((number, BAR.findall(text[-LONGEST_END:])) for number, text in numbered)
     return [(number, int(bars[-1][1])) for number, bars in drawn if bars]
 
 
@@ -175,7 +176,7 @@ def _counters(tail: TextBlock) -> dict[str, list[tuple[int, int]]]:
     numbered = tail.matching(r"\d+/\d+ \[|(?i)step|iter").select("line_number", "text").iter_rows()
     for number, text in numbered:
         text = text[-LONGEST_END:]
-        bars = _BAR.findall(text)
+        bars = BAR.findall(text)
         counter = _COUNTER.search(text) if not bars and _MEASURED.search(text) else None
         for step, total in bars[-1:] or ([(counter[1], "")] if counter else []):
             found.setdefault(total, []).append((number, int(step)))

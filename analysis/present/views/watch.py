@@ -29,6 +29,8 @@ LABELS = {
     "tokens_per_second_per_device": msg("tokens/s/p"),
     "mfu": msg("MFU"),
 }
+# Of a screen of several runs: lines of an alarm, lines that are of neither alarms nor runs, columns of a name.
+LINES_OF_ALARM, OTHER_LINES, LONGEST_NAME = 2, 7, 20
 # What a person must look at first.
 ORDER = ("failed", "refused", "stopped", "starting", "waiting", "running", "completed")
 
@@ -123,14 +125,32 @@ def summary_message(runs: Sequence[WatchedRun], begun: int, at: float) -> dict[s
 # The screen.
 
 
-def watch_parts(runs: Sequence[WatchedRun]) -> list[Part]:
-    """The screen of one run; of several a table, the worst first, and their alarms."""
+def watch_parts(runs: Sequence[WatchedRun], room: int | None = None) -> list[Part]:
+    """The screen of one run; of several a table, the worst first, and their alarms.
+
+    On a terminal with ``room`` for so many lines the table gets what the worst alarms leave, a line for each run.
+    """
     if len(runs) == 1:
         return list(_one(runs[0]))
     worst = sorted(runs, key=_rank)
     alarms = [(alarm, run) for run in worst for alarm in run.alarms]
-    lines = [Sentence(f"{run.name}: {alarm_line(alarm)}", "warning") for alarm, run in alarms]
-    return [_table(worst), Heading(tr("Alarms")), Sentences(lines or [Sentence(tr("none"))])]
+    cut, shown = room is not None, worst
+    if room is not None:
+        shown = worst[: max(1, room - OTHER_LINES - min(LINES_OF_ALARM * len(alarms), room // 3))]
+    lines = [Sentence(f"{_name(run, cut)}: {alarm_line(alarm)}", "warning") for alarm, run in alarms]
+    rest = [Sentence(tr("{n} more runs", n=len(worst) - len(shown)), "info")] if len(shown) < len(worst) else []
+    table = _table([_row(run, cut) for run in shown])
+    return [table, *rest, Heading(tr("Alarms")), Sentences(lines or [Sentence(tr("none"))])]
+
+
+def _name(run: WatchedRun, cut: bool) -> str:
+    """The name of a run; of a long one that is ``cut`` the end, in which runs of one experiment differ."""
+    from rich.cells import cell_len
+
+    name = run.name
+    while cut and cell_len(name) > LONGEST_NAME:
+        name = f"…{name.removeprefix('…')[1:]}"
+    return name
 
 
 def _rank(run: WatchedRun) -> tuple[bool, bool, int]:
@@ -139,15 +159,17 @@ def _rank(run: WatchedRun) -> tuple[bool, bool, int]:
     return not critical, not run.alarms, ORDER.index(run.status)
 
 
-def _table(runs: Sequence[WatchedRun]) -> Table:
+def _table(rows: Sequence[Sequence[str]]) -> Table:
     headings = (tr("run"), tr("status"), tr("step"), tr("step time"), tr("MFU"), tr("ends"), tr("alarms"))
-    return Table(headings, [_row(run) for run in runs], headed=True, prose={1}, spare=(4, 5))
+    return Table(headings, rows, headed=True, prose={1}, spare=(4, 5))
 
 
-def _row(run: WatchedRun) -> tuple[str, ...]:
-    shown, names = run.snapshot, [word("alarm_names", alarm.code) for alarm in run.alarms]
+def _row(run: WatchedRun, cut: bool) -> tuple[str, ...]:
+    shown, alarms = run.snapshot, [word("alarm_names", alarm.code) for alarm in run.alarms]
     values = ("-", "-", "-", "-") if shown is None else tuple(_values(shown))
-    return (run.name, word("run_statuses", run.status), *values, tr(", ").join(names) or "-")
+    if cut and len(alarms) > 1:
+        alarms = [f"{alarms[0]} +{len(alarms) - 1}"]
+    return (_name(run, cut), word("run_statuses", run.status), *values, tr(", ").join(alarms) or "-")
 
 
 def _values(shown: Snapshot) -> Iterator[str]:

@@ -18,8 +18,13 @@ from helpers import PROGRAM, ROOT, SETTINGS, arguments_dump, megatron_line, run_
 from moments import HOW
 
 from analysis.commands import watch as command
+from analysis.commands._watch_screen import drawn
+from analysis.present.views.watch import watch_parts
 from analysis.watch.alarm_limits import DEFAULTS
+from analysis.watch.alarms import Alarm
+from analysis.watch.moment import Moment
 from analysis.watch.refresh import Follower
+from analysis.watch.snapshot import WatchedRun
 from analysis.watch.watcher import Watcher
 
 HEAD = arguments_dump(SETTINGS)
@@ -270,7 +275,9 @@ def on_terminal(folder: Path, *arguments: str, keys: bytes) -> str:
     return drawn.decode()
 
 
-@pytest.mark.parametrize(("keys", "shown"), [(b"p?q", ("PAUSED", "q: end, the result stays")), (b"\x03", ())])
+@pytest.mark.parametrize(
+    ("keys", "shown"), [(b"p?q", ("reading the logs", "PAUSED", "q: end, the result stays")), (b"\x03", ())]
+)
 def test_the_screen_is_left_with_the_answer_of_analyze(tmp_path, keys, shown):
     log(tmp_path)
     drawn = on_terminal(tmp_path, "run.log", "--heartbeat", "no/alive", keys=keys)
@@ -279,6 +286,20 @@ def test_the_screen_is_left_with_the_answer_of_analyze(tmp_path, keys, shown):
     answer = run_logparse("analyze", "run.log", cwd=tmp_path, COLUMNS="80").stdout
     plain = regex.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", receipt)
     assert [line.rstrip() for line in plain.splitlines()] == [line.rstrip() for line in answer.splitlines()]
+
+
+def test_a_terminal_of_24_lines_shows_the_worst_alarms_of_many_runs():
+    fields = {"waited": 900.0, "typical": 5.0, "step": 40}
+    names = [f"a-long-name-of-an-experiment-seed{n}" for n in range(31)]
+    runs = [
+        WatchedRun(name, Moment(0.0, (), ()), None, (Alarm("hang", "critical", name, fields, None, 0.0),) * (n > 25))
+        for n, name in enumerate(names)
+    ]
+    lines = [line.rstrip() for line in drawn(watch_parts(runs, room=23), 80, no_color=True)][:23]
+    assert "- 22 more runs" in lines
+    assert lines[2].startswith("…n-experiment-seed26 waiting")
+    assert lines[lines.index("Alarms") + 1].startswith("! …n-experiment-seed26: ")
+    assert len([line for line in lines if line.startswith("! ")]) > 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line
-from moments import HOW, Watching
+from moments import HOW, Watching, moment_of
 
 from analysis.present.views.watch import alarm_text
 from analysis.watch.alarm_limits import DEFAULTS, read_limits
@@ -16,6 +16,7 @@ from analysis.watch.alarm_state import KeptStates, RunState, advance, memory_of_
 from analysis.watch.alarms import KINDS
 from analysis.watch.moment import FileGrowth, Moment
 from analysis.watch.snapshot import snapshot_of
+from analysis.watch.watcher import Watcher
 from logparse.errors import UsageError
 from logparse.failures.ending import Ending
 
@@ -52,6 +53,14 @@ def lines(
 def at(step: float) -> float:
     """The watcher's clock when a step is done."""
     return 1000 + SECONDS * step
+
+
+class OfMoments:
+    """Follows what has ``moments``, one after the other."""
+
+    def __init__(self, moments: list[Moment]) -> None:
+        self.refresh = lambda _: moments.pop(0)
+        self.seconds_to_wait = lambda every: every
 
 
 def watching(tmp_path, text: str, step: int, **more) -> Watching:
@@ -98,6 +107,26 @@ def test_an_alarm_whose_end_was_sent_is_sent_again_and_its_next_end_waits():
     assert [len(state.alarms), sent(105, None)] == [1, ["ends"]]
 
 
+@pytest.mark.parametrize(("ahead", "late", "codes"), [(0, 3600, ["hang"]), (5 * 3600, 1, [])])
+def test_time_before_the_first_look_counts_by_one_clock(tmp_path, ahead, late, codes):
+    def save(step: int, seconds: float) -> str:
+        return f"{BEGIN + timedelta(seconds=SECONDS * step + ahead + seconds):%Y-%m-%d %H:%M:%S} " + SAVED.format(step)
+
+    watch = Watching(tmp_path)
+    watch.look(at(0), run_log=HEAD + lines(1, 20) + save(20, 1) + lines(21, 40) + save(40, late))
+    assert watch.codes == codes
+
+
+def test_a_bar_that_moves_after_the_last_step_line_is_no_hang(tmp_path):
+    watch = Watching(tmp_path)
+    for step, done in [(40, 3), (48, 9)]:
+        watch.look(at(step), run_log=HEAD + lines(1, 40) + f"\r {done}%|█ | {done}/63 [00:0{done}<01:00,  1.00s/it]")
+    watch.look(at(57))
+    assert watch.codes == []
+    watch.look(at(57) + 1)
+    assert watch.codes == ["hang"]
+
+
 def test_a_watcher_that_is_started_again_neither_repeats_nor_forgets(tmp_path):
     watch = watching(tmp_path, HEAD + lines(1, 40), 40)
     watch.look(at(44))
@@ -130,9 +159,11 @@ def test_nothing_hangs_while_a_process_starts_or_saves(tmp_path):
     assert [one.alarm.code for one in again.look(at(39) + 1801)] == ["startup"]
 
 
-def test_a_run_that_is_done_does_not_hang(tmp_path):
-    watch = watching(tmp_path, (HEAD + lines(480, 499)).replace("/     500", "/     499"), 499)
-    assert watch.look(at(499) + 1e6) == ()
+@pytest.mark.parametrize(("planned", "codes"), [(499, []), (63, ["hang"])])
+def test_a_run_that_is_done_does_not_hang(tmp_path, planned, codes):
+    # A step after the last planned one shows that the plan is not that of the run.
+    watch = watching(tmp_path, (HEAD + lines(480, 499)).replace("/     500", f"/{planned:8d}"), 499)
+    assert [one.alarm.code for one in watch.look(at(499) + 1e6)] == codes
 
 
 def test_a_run_is_done_once_its_last_save_is(tmp_path):
@@ -235,6 +266,18 @@ def test_a_failure_is_an_alarm_with_the_next_step_and_ends_where_the_run_goes_on
     assert (shown.step, shown.redoing_to) == (35, 40)
 
 
+def test_a_next_job_in_the_folder_of_a_failed_one_is_noted_once(tmp_path):
+    files = {"rank_0.log": (HEAD + lines(1, 20) + CRASH, 0.0), "job2_rank_0.log": (HEAD + lines(1, 5), 30.0)}
+    moment = moment_of(tmp_path, files, 30.0)
+    grown = [
+        replace(moment, files=(moment.files[0], replace(moment.files[1], grown_at=at))) for at in (30.0, 90.0, 95.0)
+    ]
+    watcher = Watcher(lambda: [("jobs", ["."])], lambda *_: OfMoments(grown), DEFAULTS)
+    notes = [watcher.look(100.0)[0][0].moment.notes for _ in range(3)]
+    assert [[note.code for note in of_look] for of_look in notes] == [[], ["files_of_next_run"], []]
+    assert [name[-15:] for name in notes[1][0].fields["names"]] == ["job2_rank_0.log"]
+
+
 def test_a_loop_of_restarts_is_found_at_its_third_start(tmp_path):
     again = CRASH + HEAD + LOADED.format(40)
     text = HEAD + lines(1, 43)
@@ -267,6 +310,19 @@ def test_a_rank_that_stops_is_behind_the_others(tmp_path):
     (news,) = watch.look(at(64), rank0_log=HEAD + lines(1, 64), rank1_log=both)
     assert (news.alarm.code, news.alarm.fields["step"]) == ("rank", 60)
     assert alarm_text(news.alarm).startswith("rank1.log stopped at step 60; others are at step 64")
+
+
+def test_a_rank_that_writes_blocks_of_a_buffer_is_judged_by_its_own_rhythm(tmp_path):
+    watch = Watching(tmp_path)
+    # Until a block of lines was seen, the rank may wait for it; then three times as long as one takes.
+    for mine, buffered in [(20, 20), (34, 20), (49, 35)]:
+        watch.look(at(mine), rank0_log=HEAD + lines(1, mine), rank1_log=HEAD + lines(1, buffered))
+        assert watch.codes == []
+    for step, is_lost in [(63, False), (91, False), (92, True)]:
+        watch.look(at(step))
+        assert ("rank" in watch.codes) is is_lost
+    kept = KeptStates({"run": watch.state})
+    assert memory_of_document(json.loads(json.dumps(state_document(kept)))) == kept
 
 
 def test_a_slow_rank_is_named(tmp_path):

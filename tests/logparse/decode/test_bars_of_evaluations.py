@@ -35,6 +35,19 @@ def test_the_plan_is_that_of_the_training(tmp_path, bars):
     assert run.steps["runtime_seconds"].null_count() == len(run.steps)
 
 
+@pytest.mark.parametrize("banner", [PLAN.format(steps=200), ""])
+def test_an_evaluation_that_is_not_over_gives_no_plan(tmp_path, banner):
+    text = banner
+    for step in range(5, 51, 5):
+        length, done = (30, 1) if step == 50 else (200, step)
+        text += DICT.format(epoch=round(step / 40, 4)) + f"  3%|▎   | {done}/{length} [01:{step}<10:00,  2.00s/it]\n"
+    path = tmp_path / "run.log"
+    path.write_text(text, encoding="utf-8")
+    run = analyze_logs([str(path)], RunOptions())
+    assert (run.steps["train_steps"].unique().to_list(), run.steps["step"][-1]) == ([200], 50)
+    assert run.ending.state != "completed"
+
+
 def test_the_runtime_of_the_training_gives_its_mean_step_time(tmp_path):
     run = log(tmp_path)
     assert run.step_time_ms == 2000
