@@ -8,7 +8,7 @@ SHA-256. What is masked stays as it is when it is masked again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -31,6 +31,10 @@ _WORDS = lazy_regex(
     r"[\s\[\]'\",_.:/-]*+(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4})(?:[\s\[\]'\",_.:/-]++(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4}|$))*+"
 )
 LONGEST_WORDS = 512
+# Within these a key without an owner shows what it is.
+LONGEST_KEY = 128
+# How much of a value shows whether it is a secret: a line of names would else be read once for each.
+LONGEST_LOOK = LONGEST_WORDS + 1
 # What a key without an owner looks like: letters and digits, mixed, without a break.
 _RANDOM = lazy_regex(
     r"(?=[A-Za-z+=]*+[0-9])(?=[0-9+=]*+[A-Za-z])[A-Za-z0-9+=]{16,}+"
@@ -47,8 +51,12 @@ _FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\*+[\"']?-)")
 # A quoted value right after a name, as `password "x"` or `secret("x")`.
 _QUOTED = lazy_regex(rf"(?<![\w.]){_NAME}(?:\s{{1,3}}+|\()(?=\\*+[\"'`])")
 _COMPARED = lazy_regex(rf"([\"'`])((?:(?!\1).){{1,256}}+)\1\s{{0,3}}[!=]={{1,2}}\s{{0,3}}{_NAME}")
+# The name of a value in a dictionary or a call, as in {'db': ' and Field(default='.
+_KEY = r"\\*+[\"']?(?P<key>[\w.-]{1,64}+)\\*+[\"']?\s{0,3}[:=]\s{0,3}"
+_PREFIX = r"(?:[bBrRuUfF]{1,2}|@)?"
 # Classes, brackets and prefixes before a quoted value, as SecretStr(', (' and b'.
-_WRAPPER = r"(?:[A-Za-z_][\w.:]{0,64}+\(|[\[(]){0,2}\s{0,3}(?:[bBrRuUfF]{1,2}|@)?(?=\\*+[\"'`])"
+_OPEN = rf"(?P<open>\{{\s{{0,3}}{_KEY}|(?:[A-Za-z_][\w.:]{{0,64}}+\(|[\[(]){{1,2}}\s{{0,3}}(?:{_KEY})?)"
+_WRAPPER = rf"{_OPEN}?{_PREFIX}(?=\\*+[\"'`])"
 # In quotes that are escaped themselves, as in JSON in a text of JSON, the same escaped quotes end the value.
 _QUOTED_VALUE = "|".join(
     (
@@ -64,7 +72,7 @@ _NEXT = (
 _PLAIN_VALUE = rf"\$\{{\w++\}}|(?:[^\s\"'`,;|&)\]}}\\.:]++|(?!{_NEXT})[^\s\"'`]|(?<=\w)['\"`](?=\w))++"
 _VALUE = lazy_regex(rf"(?s){_WRAPPER}(?:{_QUOTED_VALUE})|(?P<value>{_PLAIN_VALUE})")
 # Another value of the list that began with one.
-_MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_QUOTED_VALUE})")
+_MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_KEY})?{_PREFIX}(?:{_QUOTED_VALUE})")
 _SCHEMES = frozenset(("bearer", "basic", "digest", "token"))
 _IN_URL = lazy_regex(
     r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
@@ -148,7 +156,7 @@ def mask_text(text: str) -> str:
             text = shape.compiled.sub(_masked, text)
     text = _IN_URL.sub(_without_password, text)
     text = _mask_after(_FLAG, _mask_after(_ASSIGNED, _COMPARED.sub(_masked_comparison, text)))
-    return _mask_after(_QUOTED, text, strong=True)
+    return _mask_after(_QUOTED, text, _is_surely_secret)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -191,7 +199,7 @@ def _is_owned(noun: str, front: Sequence[str], parents: Sequence[str], value: st
     if noun in ("token", "tokens"):
         return owned or (noun == "token" and _names()["of_text"].isdisjoint(front))
     if noun in ("key", "keys"):
-        return owned or (_RANDOM.search(value) is not None if not front else not _is_words(value))
+        return owned or (_RANDOM.search(value, 0, LONGEST_KEY) is not None if not front else not _is_words(value))
     if noun in _names()["pairs"]:
         return not _is_words(value)
     if noun in ("pass", "pwd", "pw"):
@@ -221,7 +229,7 @@ def _masked(match: regex.Match[str]) -> str:
     parts, begin = [], match.start()
     for start, end in match.spans("secret") if "secret" in match.re.groupindex else [match.span()]:
         secret = match.string[start:end]
-        parts += [match.string[begin:start], secret if MASKED.match(secret) else mask(secret)]
+        parts += [match.string[begin:start], secret if MASKED.fullmatch(secret) else mask(secret)]
         begin = end
     return "".join((*parts, match.string[begin : match.end()]))
 
@@ -234,34 +242,36 @@ def _without_password(match: regex.Match[str]) -> str:
 
 def _masked_comparison(match: regex.Match[str]) -> str:
     """A comparison of a text with something whose name is that of a secret, without the text."""
-    is_shown = MASKED.match(match[2]) or not is_secret(match[3], match[2])
+    is_shown = MASKED.fullmatch(match[2]) or not is_secret(match[3], match[2])
     return match[0] if is_shown else match[0].replace(match[2], mask(match[2]), 1)
 
 
-def _mask_after(names: regex.Pattern[str], text: str, strong: bool = False) -> str:
-    """``text`` with the value masked after each of the ``names`` of a secret; ``strong`` ones alone, if that is set."""
-    parts, begin = [], 0
+def _mask_after(names: regex.Pattern[str], text: str, is_masked: Callable[[str, str], bool] = is_secret) -> str:
+    """``text`` with each value masked after one of the ``names``, where ``is_masked`` of both."""
+    parts, begin, done = [], 0, 0
     while match := names.search(text, begin):
-        end = match.end()
-        parts.append(text[begin:end])
-        value = _VALUE.match(text, end) if _names_secret(match[1], strong) else None
-        is_list = value is not None and (match[0] + text[end : value.start("value")]).rstrip("'\"`\\bBrRuUfF").endswith(
-            ("[", "(")
-        )
-        while value is not None and _is_value(value["value"]) and is_secret(match[1], value["value"]):
-            parts += [text[end : value.start("value")], mask(value["value"])]
-            end = value.end("value")
-            value = _MORE.match(text, end) if is_list else None
-        begin = end
-    return "".join((*parts, text[begin:]))
+        begin = match.end()
+        value = _VALUE.match(text, begin, begin + LONGEST_LOOK) if is_masked(match[1], _ANY) else None
+        is_list = value is not None and (value["open"] is not None or match[0].endswith("("))
+        while value is not None:
+            known = MASKED.fullmatch(value["value"]) is not None
+            if not known and _is_value(value) and is_masked(match[1], value["value"]):
+                value = value.re.match(text, value.start()) or value
+                parts += [text[done : value.start("value")], mask(value["value"])]
+                known, done = True, value.end("value")
+            begin = value.end("value") if known else begin
+            value = _MORE.match(text, value.end("value")) if is_list else None
+    return "".join((*parts, text[done:]))
 
 
-def _names_secret(name: str, strong: bool) -> bool:
-    """Whether ``name`` is that of a secret; with ``strong`` without a look at the value."""
+def _is_surely_secret(name: str, value: str) -> bool:
+    """Whether the ``value`` is a secret by one word of its ``name``."""
     *parents, last = _words(name)
-    return is_secret(name, _ANY) and (not strong or _is_strong(parents, last))
+    return _is_strong(parents, last) and is_secret(name, value)
 
 
-def _is_value(text: str) -> bool:
-    """Whether a text after a name is a value that is not masked yet, and not what kind of secret follows."""
-    return not MASKED.match(text) and text.lower() not in _SCHEMES and any(map(str.isalnum, text))
+def _is_value(value: regex.Match[str]) -> bool:
+    """Whether what was found after a name is a value, and not what kind of secret follows."""
+    text = value["value"]
+    is_about = value["key"] is not None and _ends_with((_words(value["key"])[-1] or [""])[-1], "about")
+    return not is_about and text.lower() not in _SCHEMES and any(map(str.isalnum, text))

@@ -49,6 +49,15 @@ PRINTED = (
     *("url: /api/webhooks/0123456789/{}", "url: /bot0123456789:{}/sendMessage", "url: /robot/send?access_token={}"),
     *("Authorization: Bearer {}", "authorization: Basic {}", "Authorization: OBS ak0:{}", "Authorization={}"),
     *("Cookie: session={}", "Proxy-Authorization: Basic {}", "AWS4-HMAC-SHA256 Credential=x/y, Signature={}"),
+    # After the id of a key, which is masked by its shape.
+    *(
+        "bad credentials: LTAI5tQz9ABCDEFGH:{}",
+        "Authorization: AWS AKIAIOSFODNN7ABCDEF:{}",
+        "Cookie: eyJhb.eyJhb.s; a={}",
+    ),
+    *('api_keys=["sk-ABCDEFGH1234", "{}"]', "auth='AKIAIOSFODNN7ABCDEF:{}'", "password=hf_ABCDEFGHIJKL:{}"),
+    # Below the name of a secret.
+    *("secrets={{'db': '{}'}}", "password={{'value': '{}'}}", '"passwords": {{"root": "a1", "bob": "{}"}}'),
 )
 # Values that end a careless pattern early.
 VALUES = ("Leak1Zq", "Le;ak1Zq", "Le)ak1Zq", "Le'ak1Zq", "Le$ak#1Zq", "Le,ak1Zq", "Le]ak}1Zq")
