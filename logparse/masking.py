@@ -22,10 +22,13 @@ _WORD = lazy_regex(r"[A-Z]++(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[0-9]+|[
 MASKED = lazy_regex(r"\*\*\*[0-9a-f]{4}")
 # Numbers, booleans, None and lists of them, stars, variables, special tokens such as <pad> and [MASK]: no secrets.
 _NUMBER = r"[-+$]?(?:[0-9][0-9_,]*+\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?[%a-zA-Z]?"
-_WORDS_OF_VALUES = r"(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off)"
+_WORDS_OF_VALUES = r"(?i:true|false|none|null|nan|inf|auto|default|yes|no|on|off|enabled|disabled)"
 _ITEM = rf"(?:{_NUMBER}|{_WORDS_OF_VALUES}|<[^<>]*+>|\[[A-Z_]++\]|\*++|\$\{{\w++\}})"
 _PLAIN = lazy_regex(rf"[\s\[\](){{}}'\"]*+(?:{_ITEM}(?:[\s,'\"\])}}]++|$))*+|\*\*\*[0-9a-f]{{4}}")
-_DIGITS = lazy_regex(r"[0-9]{4,}+")
+# What is a password, though it looks like a number or a variable.
+_PASSWORD = lazy_regex(r"-?[0-9]{4,}+[%a-zA-Z]?|<(?=\w*?[a-zA-Z]\d)(?=\w*?[A-Z])\w{6,64}+>")
+# Two words that are one in the names of secrets.
+_TWO_WORDS = lazy_regex(r"(?i)(?<![a-z])(pass)_?(word)(?![a-z])|(?<![a-z])(access)_?(id)(?![a-z])|\b(account)\.(key)\b")
 # Words and short numbers, such as model.layers.0.weight: no key and no password is so.
 _WORDS = lazy_regex(
     r"[\s\[\]'\",_.:/-]*+(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4})(?:[\s\[\]'\",_.:/-]++(?:[A-Z]?[a-z]{1,22}|[0-9]{1,4}|$))*+"
@@ -82,8 +85,8 @@ _IN_URL = lazy_regex(
 # What a text holds, in lower case, that the names of secrets and the passwords of URLs can be in.
 _OF_NAMES = (
     *("token", "key", "secret", "pass", "pwd", "pw=", "pw:", "pw ", "cred", "auth", "cookie", "jwt", "webhook", "@"),
-    *(f"{name}{end}" for name in ("ak", "sk") for end in ("=", ":", "：", '"', "'", "\\", " =", " :")),
-    *("-ak", "-sk", "_ak", "_sk"),
+    *(f"{name}{end}" for name in ("ak", "sk", "pat") for end in ("=", ":", "：", '"', "'", "\\", " =", " :")),
+    *("-ak", "-sk", "_ak", "_sk", "accessid", "access_id"),
 )
 # Before a secret with a prefix: no word, or an escaped break of a line, or a sign of a URL in its code.
 _BEFORE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
@@ -164,16 +167,31 @@ def is_secret(name: str, value: str) -> bool:
     *parents, last = _words(name)
     if last and _ends_with(last[-1], "about"):
         return False
-    if _has(last, "password") and _DIGITS.fullmatch(value):
+    if _is_of_password(last) and _PASSWORD.fullmatch(value):
         return True
     if _PLAIN.fullmatch(value):
         return False
     if _is_strong(parents, last):
         return True
-    while len(last) > 1 and last[-1] in _names()["of_value"]:
-        last = last[:-1]
-    *front, noun = last or ("",)
-    return _is_owned(noun, front, [word for parent in parents for word in parent], value)
+    *front, noun = _without_end(last, value) or [""]
+    return _is_owned(noun, front, [word for words in (*parents, last[len(front) + 1 :]) for word in words], value)
+
+
+def _without_end(words: list[str], value: str) -> list[str]:
+    """The ``words`` of a name up to the one that says what it holds, which is apart from its owner."""
+    ends = _names()["of_value"] if _is_words(value) else _names()["of_value"] | _names()["owners"] | {"for"}
+    end = len(words)
+    while end > 1 and (words[end - 1] in ends or words[end - 1].isdigit()):
+        end -= 1
+    *front, noun = words[:end] or [""]
+    short = next((word for word in _names()["passes"] if noun.endswith(word)), "")
+    owner = noun.removesuffix(short)
+    return [*front, owner, short] if short and owner in _names()["owners"] else [*front, noun]
+
+
+def _is_of_password(last: Sequence[str]) -> bool:
+    """Whether the words of a name make a secret of a number of several digits."""
+    return _has(last, "password") or not _names()["codes"].isdisjoint(last)
 
 
 def _is_strong(parents: Sequence[Sequence[str]], last: Sequence[str]) -> bool:
@@ -198,11 +216,14 @@ def _is_owned(noun: str, front: Sequence[str], parents: Sequence[str], value: st
     owned = not _names()["owners"].isdisjoint((*front, *parents))
     if noun in ("token", "tokens"):
         return owned or (noun == "token" and _names()["of_text"].isdisjoint(front))
+    if noun in ("key", "keys", "pat") and owned:
+        return True
     if noun in ("key", "keys"):
-        return owned or (_RANDOM.search(value, 0, LONGEST_KEY) is not None if not front else not _is_words(value))
+        is_data = not _names()["of_data"].isdisjoint(front)
+        return not is_data and (not _is_words(value) if front else _RANDOM.search(value, 0, LONGEST_KEY) is not None)
     if noun in _names()["pairs"]:
         return not _is_words(value)
-    if noun in ("pass", "pwd", "pw"):
+    if noun in _names()["passes"]:
         return (owned or not _is_words(value)) and not value.startswith(("/", "~", "."))
     return False
 
@@ -221,7 +242,8 @@ def _names() -> dict[str, frozenset[str]]:
 @cache
 def _words(name: str) -> tuple[list[str], ...]:
     """The words of each part of a name, in lower case."""
-    return tuple([word.lower() for word in _WORD.findall(part)] for part in name[-512:].split("."))
+    name = _TWO_WORDS.sub(lambda match: "".join(filter(None, match.groups())).lower(), name[-512:])
+    return tuple([word.lower() for word in _WORD.findall(part)] for part in name.split("."))
 
 
 def _masked(match: regex.Match[str]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from helpers import megatron_line, run_logparse
-from secret_kinds import CONTEXTS, HARMLESS, PRINTED, SHAPES, VALUES
+from secret_kinds import CONTEXTS, HARMLESS, MORE, PRINTED, SHAPES, VALUES
 
 from analysis.cli import DEBUG, unforeseen
 from analysis.present.as_json import plain
@@ -18,7 +18,7 @@ def printed(context: str, line: str) -> str:
     return context.replace("{json}", json.dumps(line, ensure_ascii=False)).replace("{}", line).replace("{{", "{")
 
 
-@pytest.mark.parametrize("line", PRINTED)
+@pytest.mark.parametrize("line", [*PRINTED, *MORE])
 def test_each_kind_is_masked_in_each_context(line):
     value = "Leak1Zq8kd0"
     for context in CONTEXTS:

@@ -149,7 +149,9 @@ def test_text_without_secrets_stays():
 
 def test_mask_is_four_digits_of_the_hash():
     assert mask("hunter2") == "***f52f"
-    assert mask_setting("password", "12345678") == mask("12345678")
+    for name, value in (("password", "12345678"), ("password", "1234k"), ("password", "-1234"), ("otp", "123456")):
+        assert mask_setting(name, value) == mask(value)
+    assert mask_setting("password", "<Qz9Leak14>") == mask("<Qz9Leak14>")
 
 
 def test_settings_that_are_masked_are_counted_by_name():

@@ -49,6 +49,9 @@ PRINTED = (
     *("url: /api/webhooks/0123456789/{}", "url: /bot0123456789:{}/sendMessage", "url: /robot/send?access_token={}"),
     *("Authorization: Bearer {}", "authorization: Basic {}", "Authorization: OBS ak0:{}", "Authorization={}"),
     *("Cookie: session={}", "Proxy-Authorization: Basic {}", "AWS4-HMAC-SHA256 Credential=x/y, Signature={}"),
+)
+# More of the same, for the quick tests.
+MORE = (
     # After the id of a key, which is masked by its shape.
     *(
         "bad credentials: LTAI5tQz9ABCDEFGH:{}",
@@ -58,6 +61,14 @@ PRINTED = (
     *('api_keys=["sk-ABCDEFGH1234", "{}"]', "auth='AKIAIOSFODNN7ABCDEF:{}'", "password=hf_ABCDEFGHIJKL:{}"),
     # Below the name of a secret.
     *("secrets={{'db': '{}'}}", "password={{'value': '{}'}}", '"passwords": {{"root": "a1", "bob": "{}"}}'),
+    *(
+        f"{name}={{}}"
+        for name in (
+            *("api_key_2", "API_KEY1", "token2", "dbpass", "rootpass", "userpwd", "passWord", "pass_word", "pswd"),
+            *("passkey", "GITHUB_PAT", "github_pat", "token_hub", "token_for_hub", "tokenHF", "accessid", "access_id"),
+            *("fs.azure.account.key.acct.blob.core.windows.net", "私钥", "秘钥", "密匙", "授权码"),
+        )
+    ),
 )
 # Values that end a careless pattern early.
 VALUES = ("Leak1Zq", "Le;ak1Zq", "Le)ak1Zq", "Le'ak1Zq", "Le$ak#1Zq", "Le,ak1Zq", "Le]ak}1Zq")
@@ -114,5 +125,14 @@ HARMLESS = (
     *("APPLIED gradient clipping", "AP50: 0.61", "ACCURACY 0.93", "SKIPPED 3 steps", "sk-learn 1.5", "AIDA64 run"),
     *("cd /home/lab/Runs1/Baseline2/LLaMA2/AscendSpeedBuild/Training/Scripts/Pretrain/x", "expected=PASS -> PASS"),
     *('"GcsAuth":{"AnonymousAccess":false}', "hub_token=<HUB_TOKEN>,", "cookies = $40."),
+    *("bypass=Yes2All", "num_passes=Qz9", "path=Qz9Leak", "url_path=Qz9Leak", "pattern=Qz9Leak", "patch2=Qz9Leak"),
+    *("key_value=a_b", "tokens_per_user=12", "tokenHub_size=9k", "tokenizer2=Qz9/Leak", "compass=Qz9", "access=Qz9"),
+    *(
+        "sort_key=name2Vec3",
+        "sampling_key=PRNGKey(0)",
+        "credential.helper 'store'",
+        "webhook: enabled",
+        "max_tokens2=1k",
+    ),
     *("train_sk_small.yaml", "ms-swift 3.2.0", "npm_config_registry=default", "hf_home=/data/hf", "r8_block: 4"),
 )
