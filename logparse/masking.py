@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import regex
@@ -46,10 +46,16 @@ _RANDOM = lazy_regex(
 
 # A value that is a secret after every name that can be that of one.
 _ANY = "Aa1Bb2Cc3Dd4Ee5F"
-_NAME = r"([^\W\d][\w.-]{0,128}+)"
+_NAME = r"(?P<name>[^\W\d][\w.-]{0,128}+)"
 _SIGN = r"(?::=|={1,3}>?|!={1,2}|[:：＝])"
 _SPACE = r"(?:\s|\\[nrt]){0,64}+"
 _ASSIGNED = lazy_regex(rf"(?<![\w.])-{{0,2}}+{_NAME}(?:(?:\\*+[\"'`])?\]?|\[\d*\]){_SPACE}{_SIGN}{_SPACE}")
+# Signs between a name and a value in a dump, a table or a call; words after them may be about anything.
+_BESIDE = lazy_regex(
+    rf"(?<![\w.-]){_NAME}[\"'`]?(?:\s{{0,3}}->\s{{0,3}}|\s{{0,3}}\.{{2,64}}\s{{1,3}}|\t{{1,8}}|\\t)"
+    rf"|[|│┃]\s{{0,64}}+{_NAME}\s{{0,64}}+[|│┃]\s{{0,64}}+"
+    rf"|(?<=[\"'`]){_NAME}\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?=\\*+[\"'`])"
+)
 _FLAG = lazy_regex(rf"(?<![\w-])--?{_NAME}[\"']?,?\s{{1,3}}+(?!\\*+[\"']?-)")
 # A quoted value right after a name, as `password "x"` or `secret("x")`.
 _QUOTED = lazy_regex(rf"(?<![\w.]){_NAME}(?:\s{{1,3}}+|\()(?=\\*+[\"'`])")
@@ -72,7 +78,7 @@ _CLOSING = r"(?:\\?[\"'`]|[)\]},;.:])"
 _NEXT = (
     rf"(?:[,;|&]\s{{0,3}}[\"']?-{{0,2}}[A-Za-z_][\w.-]{{0,64}}+[\"']?\s{{0,3}}[=:]|{_CLOSING}++(?:\s|[,;|&]|$)|\\[nrt])"
 )
-_PLAIN_VALUE = rf"\$\{{\w++\}}|(?:[^\s\"'`,;|&)\]}}\\.:]++|(?!{_NEXT})[^\s\"'`]|(?<=\w)['\"`](?=\w))++"
+_PLAIN_VALUE = rf"\$\{{\w++\}}|(?:[^\s\x1b\"'`,;|&)\]}}\\.:]++|(?!{_NEXT})[^\s\x1b\"'`]|(?<=\w)['\"`](?=\w))++"
 _VALUE = lazy_regex(rf"(?s){_WRAPPER}(?:{_QUOTED_VALUE})|(?P<value>{_PLAIN_VALUE})")
 # Another value of the list that began with one.
 _MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_KEY})?{_PREFIX}(?:{_QUOTED_VALUE})")
@@ -159,7 +165,7 @@ def mask_text(text: str) -> str:
             text = shape.compiled.sub(_masked, text)
     text = _IN_URL.sub(_without_password, text)
     text = _mask_after(_FLAG, _mask_after(_ASSIGNED, _COMPARED.sub(_masked_comparison, text)))
-    return _mask_after(_QUOTED, text, _is_surely_secret)
+    return _mask_after(_BESIDE, _mask_after(_QUOTED, text, _is_surely_secret), _is_secret_word)
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -264,7 +270,7 @@ def _without_password(match: regex.Match[str]) -> str:
 
 def _masked_comparison(match: regex.Match[str]) -> str:
     """A comparison of a text with something whose name is that of a secret, without the text."""
-    is_shown = MASKED.fullmatch(match[2]) or not is_secret(match[3], match[2])
+    is_shown = MASKED.fullmatch(match[2]) or not is_secret(match["name"], match[2])
     return match[0] if is_shown else match[0].replace(match[2], mask(match[2]), 1)
 
 
@@ -272,12 +278,12 @@ def _mask_after(names: regex.Pattern[str], text: str, is_masked: Callable[[str, 
     """``text`` with each value masked after one of the ``names``, where ``is_masked`` of both."""
     parts, begin, done = [], 0, 0
     while match := names.search(text, begin):
-        begin = match.end()
-        value = _VALUE.match(text, begin, begin + LONGEST_LOOK) if is_masked(match[1], _ANY) else None
+        begin, name = match.end(), match["name"]
+        value = _VALUE.match(text, begin, begin + LONGEST_LOOK) if _may_name(name, is_masked) else None
         is_list = value is not None and (value["open"] is not None or match[0].endswith("("))
         while value is not None:
             known = MASKED.fullmatch(value["value"]) is not None
-            if not known and _is_value(value) and is_masked(match[1], value["value"]):
+            if not known and _is_value(value) and is_masked(name, value["value"]):
                 value = value.re.match(text, value.start()) or value
                 parts += [text[done : value.start("value")], mask(value["value"])]
                 known, done = True, value.end("value")
@@ -286,10 +292,21 @@ def _mask_after(names: regex.Pattern[str], text: str, is_masked: Callable[[str, 
     return "".join((*parts, text[done:]))
 
 
+@lru_cache(maxsize=4096)
+def _may_name(name: str, is_masked: Callable[[str, str], bool]) -> bool:
+    """Whether some value of ``name`` is masked; a log repeats its names."""
+    return is_masked(name, _ANY)
+
+
 def _is_surely_secret(name: str, value: str) -> bool:
     """Whether the ``value`` is a secret by one word of its ``name``."""
     *parents, last = _words(name)
     return _is_strong(parents, last) and is_secret(name, value)
+
+
+def _is_secret_word(name: str, value: str) -> bool:
+    """Whether the ``value`` of ``name`` is a secret, and is neither words nor the name of another setting."""
+    return not (value.isalpha() and value.isupper()) and not _is_words(value) and is_secret(name, value)
 
 
 def _is_value(value: regex.Match[str]) -> bool:

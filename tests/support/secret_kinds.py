@@ -59,6 +59,15 @@ MORE = (
         "Cookie: eyJhb.eyJhb.s; a={}",
     ),
     *('api_keys=["sk-ABCDEFGH1234", "{}"]', "auth='AKIAIOSFODNN7ABCDEF:{}'", "password=hf_ABCDEFGHIJKL:{}"),
+    # Next to its name in a dump, a table or a call.
+    *(
+        "  hub_token ............................ {}",
+        "| password | {} |",
+        "│ db_password │ {} │",
+        "WANDB_API_KEY -> {}",
+    ),
+    *("password\t{}", "setdefault('WANDB_API_KEY', '{}')", "setattr(cfg,'password','{}')", "('password', '{}')"),
+    *("['aws', 'configure', 'set', 'aws_secret_access_key', '{}']", "| x | password | {} |"),
     # Below the name of a secret.
     *("secrets={{'db': '{}'}}", "password={{'value': '{}'}}", '"passwords": {{"root": "a1", "bob": "{}"}}'),
     *(
@@ -133,6 +142,20 @@ HARMLESS = (
         "credential.helper 'store'",
         "webhook: enabled",
         "max_tokens2=1k",
+    ),
+    *(
+        "| step | token | loss |",
+        "| token | 0.35 |",
+        "cat secret | base64 -d",
+        "token -> id",
+        "keys: ['token', 'loss']",
+    ),
+    *(
+        "loading token ... done",
+        "password\tuser",
+        "| password | required |",
+        "tokens ..... 4096",
+        "['password', 'user_name']",
     ),
     *("train_sk_small.yaml", "ms-swift 3.2.0", "npm_config_registry=default", "hf_home=/data/hf", "r8_block: 4"),
 )
