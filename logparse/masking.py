@@ -47,9 +47,22 @@ _RANDOM = lazy_regex(
 # A value that is a secret after every name that can be that of one.
 _ANY = "Aa1Bb2Cc3Dd4Ee5F"
 _NAME = r"(?P<name>[^\W\d][\w.-]{0,128}+)"
-_SIGN = r"(?::=|={1,3}>?|!={1,2}|[:：＝])"
+_SIGN = r"(?::=|={1,3}>?|!={1,2}|[:：＝]|%3[AD])"
 _SPACE = r"(?:\s|\\[nrt]){0,64}+"
-_ASSIGNED = lazy_regex(rf"(?<![\w.])-{{0,2}}+{_NAME}(?:(?:\\*+[\"'`])?\]?|\[\d*\]){_SPACE}{_SIGN}{_SPACE}")
+# What can be between the sign and the value: the words of argparse, a quote of HTML, and a type.
+_BETWEEN = (
+    r"(?:invalid (?:choice|\w{1,32} value): |&(?:quot|apos|#3[49]);"
+    r"|(?:str|bytes|Any|SecretStr|(?:Optional|Union)\[[\w., ]{1,64}+\])(?: ?\| ?None)?\s{0,3}=\s{0,3})?"
+)
+_ASSIGNED = lazy_regex(
+    rf"(?<![\w.-])-{{0,2}}+{_NAME}(?:(?:\\*+[\"'`]|&(?:quot|apos|#3[49]);)?\]?|\[\d*\])"
+    rf"{_SPACE}{_SIGN}{_SPACE}{_BETWEEN}"
+)
+# In quotes that are before the name a value goes on to their end, or to the next name.
+_WHOLE = lazy_regex(
+    rf"(?P<quote>[\"'`])-{{0,2}}+{_NAME}=(?P<secret>(?P<first>[^\s\"'`\\]++)"
+    r"(?:(?!(?P=quote)|[\s,;&][\w.-]{1,64}+=)[^\\\r\n]){1,256}+)(?=\\*+(?P=quote))"
+)
 # Signs between a name and a value in a dump, a table or a call; words after them may be about anything.
 _BESIDE = lazy_regex(
     rf"(?<![\w.-]){_NAME}[\"'`]?(?:\s{{0,3}}->\s{{0,3}}|\s{{0,3}}\.{{2,64}}\s{{1,3}}|\t{{1,8}}|\\t)"
@@ -76,13 +89,15 @@ _QUOTED_VALUE = "|".join(
 # An unquoted value ends at a space, before the next name, and before what closes the text around it.
 _CLOSING = r"(?:\\?[\"'`]|[)\]},;.:])"
 _NEXT = (
-    rf"(?:[,;|&]\s{{0,3}}[\"']?-{{0,2}}[A-Za-z_][\w.-]{{0,64}}+[\"']?\s{{0,3}}[=:]|{_CLOSING}++(?:\s|[,;|&]|$)|\\[nrt])"
+    rf"(?:[,;|&]\s{{0,3}}[\"']?-{{0,2}}[A-Za-z_][\w.-]{{0,64}}+[\"']?\s{{0,3}}[=:]"
+    rf"|{_CLOSING}++(?:\s|[,;|&]|$)|\\[nrt]|&(?:quot|apos|#3[49]);)"
 )
 _PLAIN_VALUE = rf"\$\{{\w++\}}|(?:[^\s\x1b\"'`,;|&)\]}}\\.:]++|(?!{_NEXT})[^\s\x1b\"'`]|(?<=\w)['\"`](?=\w))++"
 _VALUE = lazy_regex(rf"(?s){_WRAPPER}(?:{_QUOTED_VALUE})|(?P<value>{_PLAIN_VALUE})")
 # Another value of the list that began with one.
 _MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_KEY})?{_PREFIX}(?:{_QUOTED_VALUE})")
-_SCHEMES = frozenset(("bearer", "basic", "digest", "token"))
+# What kind of secret follows, and what argparse says in place of a value.
+_NO_VALUES = frozenset(("bearer", "basic", "digest", "token", "expected"))
 _IN_URL = lazy_regex(
     r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
     r"|(?<=://)()((?:[^\s/@:'\"]{16,512}+|(?=\w*?(?:[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]+\d))\w{8,15})@)"
@@ -94,6 +109,8 @@ _OF_NAMES = (
     *(f"{name}{end}" for name in ("ak", "sk", "pat") for end in ("=", ":", "：", '"', "'", "\\", " =", " :")),
     *("-ak", "-sk", "_ak", "_sk", "accessid", "access_id"),
 )
+# The value of a flag, to the end of the quotes that it is in.
+_OF_FLAG = r"(?P<secret>(?<=\")[^\"\\\n]++(?=\\?\")|(?<=')[^'\\\n]++(?=\\?')|[^\s\"',]++)"
 # Before a secret with a prefix: no word, or an escaped break of a line, or a sign of a URL in its code.
 _BEFORE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 
@@ -112,7 +129,7 @@ class Shape:
     @cached_property
     def compiled(self) -> regex.Pattern[str]:
         """The pattern, whose group ``secret``, or else all of it, is masked."""
-        pattern = "".join(self.pattern)
+        pattern = "".join(self.pattern).replace("{value}", _OF_FLAG)
         return regex.compile(pattern if "(?P<secret>" in pattern else f"{_BEFORE}(?:{pattern})")
 
     def may_be_in(self, text: str, lowered: str) -> bool:
@@ -163,7 +180,7 @@ def mask_text(text: str) -> str:
     for shape in shapes():
         if shape.may_be_in(text, lowered):
             text = shape.compiled.sub(_masked, text)
-    text = _IN_URL.sub(_without_password, text)
+    text = _WHOLE.sub(_masked_whole, _IN_URL.sub(_without_password, text))
     text = _mask_after(_FLAG, _mask_after(_ASSIGNED, _COMPARED.sub(_masked_comparison, text)))
     return _mask_after(_BESIDE, _mask_after(_QUOTED, text, _is_surely_secret), _is_secret_word)
 
@@ -268,6 +285,11 @@ def _without_password(match: regex.Match[str]) -> str:
     return match[0] if MASKED.fullmatch(secret) else f"{user}{mask(secret)}@"
 
 
+def _masked_whole(match: regex.Match[str]) -> str:
+    """What is in quotes together with its name, with the whole value masked where its first word shows a secret."""
+    return _masked(match) if is_secret(match["name"], match["first"]) else match[0]
+
+
 def _masked_comparison(match: regex.Match[str]) -> str:
     """A comparison of a text with something whose name is that of a secret, without the text."""
     is_shown = MASKED.fullmatch(match[2]) or not is_secret(match["name"], match[2])
@@ -313,4 +335,4 @@ def _is_value(value: regex.Match[str]) -> bool:
     """Whether what was found after a name is a value, and not what kind of secret follows."""
     text = value["value"]
     is_about = value["key"] is not None and _ends_with((_words(value["key"])[-1] or [""])[-1], "about")
-    return not is_about and text.lower() not in _SCHEMES and any(map(str.isalnum, text))
+    return not is_about and text.lower() not in _NO_VALUES and any(map(str.isalnum, text))

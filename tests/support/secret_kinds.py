@@ -68,6 +68,20 @@ MORE = (
     ),
     *("password\t{}", "setdefault('WANDB_API_KEY', '{}')", "setattr(cfg,'password','{}')", "('password', '{}')"),
     *("['aws', 'configure', 'set', 'aws_secret_access_key', '{}']", "| x | password | {} |"),
+    # In quotes that begin before the name.
+    *("Command '['a.py', 'password=My Pass {}', 'lr=1']'", "['--password=My,Pass,{}']", "['DB_PASSWORD=My {}']"),
+    *("sshpass -p 'My,Pass,{}' ssh h", "curl -u 'admin:My Pass {}'", "docker login -u bob -p 'My Pass {}'"),
+    # Behind words about the value.
+    *(
+        "error: argument --hf-token: invalid choice: '{}' (choose from 1)",
+        "argument --api_key: invalid int value: '{}'",
+    ),
+    *(
+        "password: str = '{}'",
+        "password: Optional[str] = '{}'",
+        "f(password: str='{}')",
+        "password=Field(default='{}')",
+    ),
     # Below the name of a secret.
     *("secrets={{'db': '{}'}}", "password={{'value': '{}'}}", '"passwords": {{"root": "a1", "bob": "{}"}}'),
     *(
@@ -157,5 +171,7 @@ HARMLESS = (
         "tokens ..... 4096",
         "['password', 'user_name']",
     ),
+    *("docker login -profile prod", "vault login failed", "wandb login 0.15.3", "curl -X POST http://a:80/x", "zip -P"),
+    *("--token: expected one argument", "curl -o x:y", "mongosh -p", "login -u bob -p"),
     *("train_sk_small.yaml", "ms-swift 3.2.0", "npm_config_registry=default", "hf_home=/data/hf", "r8_block: 4"),
 )
