@@ -98,11 +98,19 @@ _VALUE = lazy_regex(rf"(?s){_WRAPPER}(?:{_QUOTED_VALUE})|(?P<value>{_PLAIN_VALUE
 _MORE = lazy_regex(rf"(?s)\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?:{_KEY})?{_PREFIX}(?:{_QUOTED_VALUE})")
 # What kind of secret follows, and what argparse says in place of a value.
 _NO_VALUES = frozenset(("bearer", "basic", "digest", "token", "expected"))
+# A port and a path with an @ are no password, but before a port of its own, and in the URL of a database.
+_PORT = (
+    r"(?<!(?:sql|mariadb|redis|mongodb|amqp)\w{0,8}://[^\s/@:'\"]{0,256}:)[0-9]{1,5}+/"
+    r"(?![^\s'\"@]{1,256}+@[\w-][\w.-]{0,64}+:\d{2,5}\b)"
+)
 _IN_URL = lazy_regex(
-    r"(?<=://)([^\s/@:'\"]{0,256}+:)(?![0-9]{1,5}+/)([^\s'\"@]{1,512}+@(?:[^\s/@'\"]{0,512}+@)*+)"
+    rf"(?<=://)([^\s/@:'\"]{{0,256}}+:)(?!{_PORT})"
+    r"([^\s'\"@]{0,512}+(?:(?:['\"](?=@)|(?<=[\w:])['\"](?=\w))[^\s'\"@]{0,512}+){0,2}+@(?:[^\s/@'\"]{0,512}+@)*+)"
     r"|(?<=://)()((?:[^\s/@:'\"]{16,512}+|(?=\w*?(?:[A-Za-z]\d+[A-Za-z]|\d[A-Za-z]+\d))\w{8,15})@)"
     r"|(?<![\w.+/-])(\w[\w.+-]{0,64}+:)([^\s:@/'\"]{1,256}+@)(?=[\w-]{1,64}+(?:\.\w|:\d))"
 )
+# With one of these in place of a password the user is a token.
+_NO_PASSWORDS = frozenset(("", "x-oauth-basic"))
 # What a text holds, in lower case, that the names of secrets and the passwords of URLs can be in.
 _OF_NAMES = (
     *("token", "key", "secret", "pass", "pwd", "pw=", "pw:", "pw ", "cred", "auth", "cookie", "jwt", "webhook", "@"),
@@ -111,8 +119,13 @@ _OF_NAMES = (
 )
 # The value of a flag, to the end of the quotes that it is in.
 _OF_FLAG = r"(?P<secret>(?<=\")[^\"\\\n]++(?=\\?\")|(?<=')[^'\\\n]++(?=\\?')|[^\s\"',]++)"
-# Before a secret with a prefix: no word, or an escaped break of a line, or a sign of a URL in its code.
-_BEFORE = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+# Before a secret: no word, or an escaped break of a line, or a sign of a URL in its code.
+_BEFORE = r"(?<![A-Za-z0-9_-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2})"
+# Before one with a prefix also the name of a run or the like, if what follows is long and mixed.
+_AFTER_NAME = (
+    r"(?<=[A-Za-z0-9][_-])(?=[A-Z0-9]{16}"
+    r"|[A-Za-z]{2,6}[_-]?(?:pat_)?(?=(?:\w*?\d){2})(?=(?:\w*?[A-Z]){2})[A-Za-z0-9]{16})"
+)
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,8 @@ class Shape:
     def compiled(self) -> regex.Pattern[str]:
         """The pattern, whose group ``secret``, or else all of it, is masked."""
         pattern = "".join(self.pattern).replace("{value}", _OF_FLAG)
-        return regex.compile(pattern if "(?P<secret>" in pattern else f"{_BEFORE}(?:{pattern})")
+        before = f"{_BEFORE}|{_AFTER_NAME}" if self.marks else _BEFORE
+        return regex.compile(pattern if "(?P<secret>" in pattern else f"(?:{before})(?:{pattern})")
 
     def may_be_in(self, text: str, lowered: str) -> bool:
         """Whether ``text``, ``lowered`` in lower case, may have such a secret."""
@@ -281,7 +295,9 @@ def _masked(match: regex.Match[str]) -> str:
 
 def _without_password(match: regex.Match[str]) -> str:
     user, password = next((match[i], match[i + 1]) for i in (1, 3, 5) if match[i + 1] is not None)
-    secret = password[:-1]
+    secret, name = password[:-1], user[:-1]
+    if secret in _NO_PASSWORDS:
+        return match[0] if not name or MASKED.fullmatch(name) else f"{mask(name)}:{password}"
     return match[0] if MASKED.fullmatch(secret) else f"{user}{mask(secret)}@"
 
 

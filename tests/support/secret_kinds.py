@@ -71,6 +71,9 @@ MORE = (
     # In quotes that begin before the name.
     *("Command '['a.py', 'password=My Pass {}', 'lr=1']'", "['--password=My,Pass,{}']", "['DB_PASSWORD=My {}']"),
     *("sshpass -p 'My,Pass,{}' ssh h", "curl -u 'admin:My Pass {}'", "docker login -u bob -p 'My Pass {}'"),
+    # In URLs, and in texts as HTML and URLs encode them.
+    *("https://{}:x-oauth-basic@github.com/a/b.git", "https://{}:@host/", "http://bob:88888/{}@proxy.lab:8080"),
+    *("mysql://root:12345/{}@db", "postgres://bob:'{}'@db/x", "password%3D{}", "&quot;password&quot;:&quot;{}&quot;"),
     # Behind words about the value.
     *(
         "error: argument --hf-token: invalid choice: '{}' (choose from 1)",
@@ -170,6 +173,16 @@ HARMLESS = (
         "| password | required |",
         "tokens ..... 4096",
         "['password', 'user_name']",
+    ),
+    *("http://reg:5000/img@sha256:00aa", "http://a.b:80/c@d", '{"u":"http://h:80","m":"bob@x"}', "http://h:80/x@1.2.3"),
+    *("密钥（AK/SK）不能为空", "密码 error", "令牌（token）", "密码错误", "API key: missing"),
+    *("exp_hf_checkpoint2megatron", "run-hf_Llama2model", "task-sk-Large-v2", "convert-hf_llama3_8B_to_Megatron_v1"),
+    *(
+        "rpa_block=2",
+        "sha256~",
+        "xai-explain",
+        "<name>sort.key</name><value>2a</value>",
+        "Public key: abcdefghijklmnopqrst",
     ),
     *("docker login -profile prod", "vault login failed", "wandb login 0.15.3", "curl -X POST http://a:80/x", "zip -P"),
     *("--token: expected one argument", "curl -o x:y", "mongosh -p", "login -u bob -p"),
