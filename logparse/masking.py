@@ -64,7 +64,7 @@ _WHOLE = lazy_regex(
     r"(?:(?!(?P=quote)|[\s,;&][\w.-]{1,64}+=)[^\\\r\n]){1,256}+)(?=\\*+(?P=quote))"
 )
 # Signs between a name and a value in a dump, a table or a call; words after them may be about anything.
-_BESIDE = lazy_regex(
+_IN_NEXT_CELL = lazy_regex(
     rf"(?<![\w.-]){_NAME}[\"'`]?(?:\s{{0,3}}->\s{{0,3}}|\s{{0,3}}\.{{2,64}}\s{{1,3}}|\t{{1,8}}|\\t)"
     rf"|[|│┃]\s{{0,64}}+{_NAME}\s{{0,64}}+[|│┃]\s{{0,64}}+"
     rf"|(?<=[\"'`]){_NAME}\\*+[\"'`]\s{{0,3}},\s{{0,3}}(?=\\*+[\"'`])"
@@ -201,7 +201,7 @@ def mask_text(text: str) -> str:
             text = shape.compiled.sub(_masked, text)
     text = _WHOLE.sub(_masked_whole, _IN_URL.sub(_without_password, text))
     text = _mask_after(_FLAG, _mask_after(_ASSIGNED, _COMPARED.sub(_masked_comparison, text)))
-    return _mask_after(_BESIDE, _mask_after(_QUOTED, text, _is_surely_secret), _is_secret_word)
+    return _mask_after(_IN_NEXT_CELL, _mask_after(_QUOTED, text, _is_surely_secret), _is_secret_word)
 
 
 def _has_mark(lowered: str) -> bool:

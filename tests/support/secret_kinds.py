@@ -74,7 +74,7 @@ MORE = (
     # In URLs, and in texts as HTML and URLs encode them.
     *("https://{}:x-oauth-basic@github.com/a/b.git", "https://{}:@host/", "http://bob:88888/{}@proxy.lab:8080"),
     *("mysql://root:12345/{}@db", "postgres://bob:'{}'@db/x", "password%3D{}", "&quot;password&quot;:&quot;{}&quot;"),
-    # Behind words about the value.
+    # After words about the value.
     *(
         "error: argument --hf-token: invalid choice: '{}' (choose from 1)",
         "argument --api_key: invalid int value: '{}'",
