@@ -14,7 +14,7 @@ from logparse.masking import MASKED, finds, marks, mask, mask_setting, mask_text
 # Words that may be parts of a secret; shorter ones are parts of too many others.
 _PARTS = lazy_regex(r"\w{3,}+")
 # The names of settings in which the last word is one of these; the value is on the line after.
-_SHORT_NAMES = r"(?:^|[^a-z])(?:ak|sk|pw)\n"
+_SHORT_NAMES = r"(?:^|[^a-z])(?:ak|sk|pw|pat)\n"
 
 
 @cache

@@ -26,6 +26,8 @@ from logparse.package_tables import read_table
 from logparse.texts import texts_of
 
 DIGITS = 8
+# Kinds of settings whose values are paths.
+_PLACES = ("path", "folder")
 Change = Callable[[str], str]
 # The type of what a log is read by: no text of it is of the log.
 FORMAT = LogFormat
@@ -40,8 +42,14 @@ _ENDING = lazy_regex(r"(?:\.[A-Za-z]\w{0,7}){1,2}$")
 _URL = r"[a-z][a-z0-9+]{1,9}://[^\s'\"<>()\[\]{}|,;]+"
 _PART = r"/[\w.@+%=~-]+"
 # After "<" one part alone is a sign such as </s>.
+# What is data: a relative path of code, and words such as train/loss, are of no user.
+_DATA = (
+    r"\.(?:bin|idx|pt|pth|ckpt|safetensors|model|jsonl?|ya?ml|txt|log|csv|parquet|arrow|np[yz]|h5|tar|gz|zip|zst)(?!\w)"
+)
 _PATH = (
-    rf"(?<![\w.:/~<-])(?:~|\.{{1,2}})?{_PART}(?:/[\w.@+%=~-]*)*|(?<=<)(?:{_PART}){{2,}}|(?<!\w)[A-Za-z]:\\[^\s'\"<>|]+"
+    rf"(?<![\w.:/~<-])(?:~(?:[A-Za-z_][\w.-]{{0,31}})?|\.{{1,2}})?{_PART}(?:/[\w.@+%=~-]*)*|(?<=<)(?:{_PART}){{2,}}"
+    rf"|(?<!\w)[A-Za-z]:\\[^\s'\"<>|]+|(?<![\w\\])\\{{2,4}}[A-Za-z][\w.-]{{2,63}}\\[^\s'\"<>|]+"
+    rf"|(?<![\w.:/~@+%=-])\w[\w.-]{{0,63}}+(?:/[\w-][\w.-]{{0,63}}+){{0,8}}(?=/)(?:/[\w.-]{{1,64}}?){_DATA}"
 )
 _PLACE = lazy_regex(rf"(?P<url>{_URL})|(?P<path>{_PATH})")
 _LAST = lazy_regex(r"[\w.-]{3,}$")
@@ -149,11 +157,13 @@ def anonymous_settings(settings: pl.DataFrame, pseudonyms: Pseudonyms) -> pl.Dat
 
 
 def _value(kind: str, value: str, pseudonyms: Pseudonyms) -> str:
-    if kind != "path":
+    if kind not in _PLACES:
         names = [name for name in _SPLIT.split(value) if _is_name(name, kind)]
         return _replaced(value, {name: pseudonyms.of(kind, name) for name in names})
     names = [name for name in _SPLIT.split(value) if "/" in name and "://" not in name]
-    return _replaced(value, {name: pseudonyms.path(name) for name in names})
+    # The setting of a folder may hold one word.
+    alone = [value] if kind == "folder" and regex.fullmatch(r"[A-Za-z_][\w.-]+", value) else []
+    return _replaced(value, {name: pseudonyms.path(name) for name in (*names, *alone)})
 
 
 def _replaced(text: str, new: Mapping[str, str]) -> str:
@@ -165,7 +175,7 @@ def _replaced(text: str, new: Mapping[str, str]) -> str:
 @cache
 def kind_of(name: str) -> str | None:
     """The kind of what a setting called ``name`` identifies; None where it identifies nothing."""
-    last = "_".join(word.lower() for word in _WORD.findall(name.rpartition(".")[2]))
+    last = "_".join(word.lower() for word in _WORD.findall(name.rpartition(".")[2].rstrip("0123456789_")))
     kinds = ((kind, end) for kind, ends in _table()["names"].items() for end in ends)
     fitting = [(len(end), kind) for kind, end in kinds if last == end or last.endswith(f"_{end}")]
     return max(fitting)[1] if fitting else None
@@ -177,7 +187,7 @@ def _names_in(log: ParsedLog) -> dict[str, str]:
     settings = [log.settings, *(frame for _, frame in log.other_settings)]
     for name, value in (row for frame in settings for row in frame.select("name", "value").iter_rows()):
         kind = kind_of(name)
-        if kind not in (None, "path"):
+        if kind not in (None, *_PLACES):
             names |= {one: kind for one in _SPLIT.split(value) if _is_name(one, str(kind))}
     hosts = [host for hit in log.hits if (host := hit.host)]
     names |= {host: "host" for host in (*hosts, *_hosts_of(log.ending)) if _is_name(host, "host")}

@@ -138,7 +138,8 @@ def works(text: str) -> dict[str, Callable[[], object]]:
 
 
 @pytest.mark.parametrize(
-    "word", ["NPU function error", "srun: error: ", "<a> in cluster ", "sk-a", "eyJa.", "://a:", "--a "]
+    "word",
+    ["NPU function error", "srun: error: ", "<a> in cluster ", "sk-a", "eyJa.", "://a:", "--a ", "password=***abcd:"],
 )
 def test_words_that_begin_a_pattern(word: str):
     text = (word * LONG)[:LONG]

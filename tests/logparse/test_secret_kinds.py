@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 from helpers import megatron_line, run_logparse
-from secret_kinds import CONTEXTS, HARMLESS, PRINTED, SHAPES, VALUES
+from secret_kinds import CONTEXTS, HARMLESS, MORE, PRINTED, SHAPES, VALUES
 
 from analysis.cli import DEBUG, unforeseen
 from analysis.present.as_json import plain
 from logparse.decode.read_run import diagnose_run
 from logparse.errors import InputError, LogparseError
-from logparse.masking import mask_setting, mask_text
+from logparse.masking import mask_setting, mask_text, shapes
 
 
 def printed(context: str, line: str) -> str:
     return context.replace("{json}", json.dumps(line, ensure_ascii=False)).replace("{}", line).replace("{{", "{")
 
 
-@pytest.mark.parametrize("line", PRINTED)
+@pytest.mark.parametrize("line", [*PRINTED, *MORE])
 def test_each_kind_is_masked_in_each_context(line):
     value = "Leak1Zq8kd0"
     for context in CONTEXTS:
@@ -63,7 +63,8 @@ def ending_log(path: Path, line: str, code: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("line", [*PRINTED, *SHAPES])
+# One line of each kind: a whole run is read for each.
+@pytest.mark.parametrize("line", [*PRINTED, *(shape.sample[0] for shape in shapes())])
 def test_no_kind_comes_through_a_failure(line, tmp_path):
     planted = line.format(*3 * ["Leak1Zq8kd0"]) if "{}" in line else line
     for text, code in ((planted, "run(job)"), ("failed", planted)):

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers import SETTINGS, arguments_dump, megatron_line, run_logparse
-from secret_kinds import PRINTED
+from secret_kinds import MORE, PRINTED
 
 from analysis.history.run_records import mask_secrets
 from logparse.decode.read_run import read_run
@@ -125,6 +125,9 @@ def test_each_shape_of_a_secret_is_masked():
 
 def test_each_name_of_a_secret_masks_its_value():
     assert [name for name in NAMES if mask_setting(f"my.{name}", "Any1") != mask("Any1")] == []
+    names = [*NAMES, *(name for line in MORE if (name := line.removesuffix("={}")).isidentifier())]
+    frame = mask_settings(pl.DataFrame({"name": names, "value": "Zq8kd0"}))
+    assert frame.filter(pl.col("value") != mask("Zq8kd0"))["name"].to_list() == []
 
 
 def test_settings_that_are_no_secret_stay():
@@ -149,7 +152,9 @@ def test_text_without_secrets_stays():
 
 def test_mask_is_four_digits_of_the_hash():
     assert mask("hunter2") == "***f52f"
-    assert mask_setting("password", "12345678") == mask("12345678")
+    for name, value in (("password", "12345678"), ("password", "1234k"), ("password", "-1234"), ("otp", "123456")):
+        assert mask_setting(name, value) == mask(value)
+    assert mask_setting("password", "<Qz9Leak14>") == mask("<Qz9Leak14>")
 
 
 def test_settings_that_are_masked_are_counted_by_name():

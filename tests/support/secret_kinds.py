@@ -50,6 +50,52 @@ PRINTED = (
     *("Authorization: Bearer {}", "authorization: Basic {}", "Authorization: OBS ak0:{}", "Authorization={}"),
     *("Cookie: session={}", "Proxy-Authorization: Basic {}", "AWS4-HMAC-SHA256 Credential=x/y, Signature={}"),
 )
+# More of the same, for the quick tests.
+MORE = (
+    # After the id of a key, which is masked by its shape.
+    *(
+        "bad credentials: LTAI5tQz9ABCDEFGH:{}",
+        "Authorization: AWS AKIAIOSFODNN7ABCDEF:{}",
+        "Cookie: eyJhb.eyJhb.s; a={}",
+    ),
+    *('api_keys=["sk-ABCDEFGH1234", "{}"]', "auth='AKIAIOSFODNN7ABCDEF:{}'", "password=hf_ABCDEFGHIJKL:{}"),
+    # Next to its name in a dump, a table or a call.
+    *(
+        "  hub_token ............................ {}",
+        "| password | {} |",
+        "│ db_password │ {} │",
+        "WANDB_API_KEY -> {}",
+    ),
+    *("password\t{}", "setdefault('WANDB_API_KEY', '{}')", "setattr(cfg,'password','{}')", "('password', '{}')"),
+    *("['aws', 'configure', 'set', 'aws_secret_access_key', '{}']", "| x | password | {} |"),
+    # In quotes that begin before the name.
+    *("Command '['a.py', 'password=My Pass {}', 'lr=1']'", "['--password=My,Pass,{}']", "['DB_PASSWORD=My {}']"),
+    *("sshpass -p 'My,Pass,{}' ssh h", "curl -u 'admin:My Pass {}'", "docker login -u bob -p 'My Pass {}'"),
+    # In URLs, and in texts as HTML and URLs encode them.
+    *("https://{}:x-oauth-basic@github.com/a/b.git", "https://{}:@host/", "http://bob:88888/{}@proxy.lab:8080"),
+    *("mysql://root:12345/{}@db", "postgres://bob:'{}'@db/x", "password%3D{}", "&quot;password&quot;:&quot;{}&quot;"),
+    # After words about the value.
+    *(
+        "error: argument --hf-token: invalid choice: '{}' (choose from 1)",
+        "argument --api_key: invalid int value: '{}'",
+    ),
+    *(
+        "password: str = '{}'",
+        "password: Optional[str] = '{}'",
+        "f(password: str='{}')",
+        "password=Field(default='{}')",
+    ),
+    # Below the name of a secret.
+    *("secrets={{'db': '{}'}}", "password={{'value': '{}'}}", '"passwords": {{"root": "a1", "bob": "{}"}}'),
+    *(
+        f"{name}={{}}"
+        for name in (
+            *("api_key_2", "API_KEY1", "token2", "dbpass", "rootpass", "userpwd", "passWord", "pass_word", "pswd"),
+            *("passkey", "GITHUB_PAT", "github_pat", "token_hub", "token_for_hub", "tokenHF", "accessid", "access_id"),
+            *("fs.azure.account.key.acct.blob.core.windows.net", "私钥", "秘钥", "密匙", "授权码"),
+        )
+    ),
+)
 # Values that end a careless pattern early.
 VALUES = ("Leak1Zq", "Le;ak1Zq", "Le)ak1Zq", "Le'ak1Zq", "Le$ak#1Zq", "Le,ak1Zq", "Le]ak}1Zq")
 # Ways to print a line, as a framework, a program or a launcher does.
@@ -105,5 +151,40 @@ HARMLESS = (
     *("APPLIED gradient clipping", "AP50: 0.61", "ACCURACY 0.93", "SKIPPED 3 steps", "sk-learn 1.5", "AIDA64 run"),
     *("cd /home/lab/Runs1/Baseline2/LLaMA2/AscendSpeedBuild/Training/Scripts/Pretrain/x", "expected=PASS -> PASS"),
     *('"GcsAuth":{"AnonymousAccess":false}', "hub_token=<HUB_TOKEN>,", "cookies = $40."),
+    *("bypass=Yes2All", "num_passes=Qz9", "path=Qz9Leak", "url_path=Qz9Leak", "pattern=Qz9Leak", "patch2=Qz9Leak"),
+    *("key_value=a_b", "tokens_per_user=12", "tokenHub_size=9k", "tokenizer2=Qz9/Leak", "compass=Qz9", "access=Qz9"),
+    *(
+        "sort_key=name2Vec3",
+        "sampling_key=PRNGKey(0)",
+        "credential.helper 'store'",
+        "webhook: enabled",
+        "max_tokens2=1k",
+    ),
+    *(
+        "| step | token | loss |",
+        "| token | 0.35 |",
+        "cat secret | base64 -d",
+        "token -> id",
+        "keys: ['token', 'loss']",
+    ),
+    *(
+        "loading token ... done",
+        "password\tuser",
+        "| password | required |",
+        "tokens ..... 4096",
+        "['password', 'user_name']",
+    ),
+    *("http://reg:5000/img@sha256:00aa", "http://a.b:80/c@d", '{"u":"http://h:80","m":"bob@x"}', "http://h:80/x@1.2.3"),
+    *("密钥（AK/SK）不能为空", "密码 error", "令牌（token）", "密码错误", "API key: missing"),
+    *("exp_hf_checkpoint2megatron", "run-hf_Llama2model", "task-sk-Large-v2", "convert-hf_llama3_8B_to_Megatron_v1"),
+    *(
+        "rpa_block=2",
+        "sha256~",
+        "xai-explain",
+        "<name>sort.key</name><value>2a</value>",
+        "Public key: abcdefghijklmnopqrst",
+    ),
+    *("docker login -profile prod", "vault login failed", "wandb login 0.15.3", "curl -X POST http://a:80/x", "zip -P"),
+    *("--token: expected one argument", "curl -o x:y", "mongosh -p", "login -u bob -p"),
     *("train_sk_small.yaml", "ms-swift 3.2.0", "npm_config_registry=default", "hf_home=/data/hf", "r8_block: 4"),
 )

@@ -28,6 +28,10 @@ NAMED = {
     "slurm_nodelist": "gpu-node[17-18],gpu-node18",
     "slurm_job_id": 81723,
     "tensorboard_dir": "s3://acme-bucket/corp/board",
+    "log_dir": "acmelogs",
+    "vocab_path2": "['acme/corp_vocab']",
+    "nodes": "acmenode[1-4]",
+    "slurm_partition": "acmepart",
 }
 FIGURES = ("metrics", "rates", "coverage", "goodput", "time_breakdown", "checks", "device", "formula")
 
@@ -145,7 +149,8 @@ def test_each_setting_and_shape_of_the_table_is_known():
 def test_a_pseudonym_needs_the_key_and_stays():
     one, other = Pseudonyms(b"one"), Pseudonyms(b"other")
     assert one.of("host", "node7") == one.of("host", "node7") != other.of("host", "node7")
-    for text in ("open /data/x/a.bin: no", "s3://bucket/a/b.log", "node: gpu7", "C:\\work\\a.txt"):
+    paths = ("~bob/x: no", "\\\\corp\\share\\x", "'corp/a.bin' is missing", "C:\\work\\a.txt")
+    for text in ("open /data/x/a.bin: no", "s3://bucket/a/b.log", "node: gpu7", *paths):
         once = change_of({}, (), "", one)(text)
         assert once != text
         assert change_of({}, (), "", one)(once) == once
@@ -156,6 +161,8 @@ def test_a_pseudonym_needs_the_key_and_stays():
         "CANN 8.0.0.1",
         "step 3/500",
         "eos </s>",
+        "train/loss: 3",
+        "read/write of 3/4",
     )
     assert {text: change_of({}, (), "", one)(text) for text in kept} == {text: text for text in kept}
     path = "/opt/conda/lib/python3.10/site-packages/torch/nn/modules/linear.py"
