@@ -36,13 +36,19 @@ def answer_at_once(*logs: Path | str, how: RunOptions = HOW, split: bool = False
 
 
 def hold_growth(
-    folder: Path, texts: Mapping[str, bytes], seed: int, cuts: int = 3, how: RunOptions = HOW, split: bool = False
+    folder: Path,
+    texts: Mapping[str, bytes],
+    seed: int,
+    cuts: int = 3,
+    how: RunOptions = HOW,
+    split: bool = False,
+    one_block: bool = False,
 ) -> Any:
     """The answer of files that grow to ``texts`` in ``cuts`` steps, which end anywhere; the blocks are small and many.
 
-    It must be that of ``analyze``.
+    A log that was cut by a terminal is ``one_block``. The answer must be that of ``analyze``.
     """
-    chance, size = random.Random(seed), max(map(len, texts.values()))
+    chance, size = random.Random(seed), max(map(len, texts.values())) * (20 if one_block else 1)
     paths = [folder / name for name in texts]
     with patch("logparse.inputs.blocks.FIRST_BYTES", max(300, size // 20)):
         follower = Follower([*map(str, paths)], how, split=split, block_bytes=max(700, size // 8))
@@ -50,7 +56,7 @@ def hold_growth(
             for path, text in zip(paths, texts.values(), strict=True):
                 path.write_bytes(text[: int(len(text) * part)])
             follower.refresh(float(at))
-        # The rest of a line comes when the file has not grown since. A log that was cut by a terminal is one block.
+        # The rest of a line comes when the file has not grown since.
         answer = answer_at(follower.refresh(cuts + 1.0))
     assert answer == answer_at_once(*paths, how=how, split=split)
     return answer
