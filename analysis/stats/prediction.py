@@ -8,7 +8,7 @@ is off: one night, which proves nothing. Runs in a row that are away to the same
 together. The last nights of the row confirm a change where chance does not take their mean so far. Each of them brings
 its share of that evidence: much if it is nearer to the others than to the level, else less than none. The share has a
 limit, as an accident is enough for any one night: the limit is low where runs before were half as far away. A night
-that is unlike the others is an accident, and brings none.
+of another size than the others is an accident, and brings none.
 Runs that are away join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights show that it ended (Page, Biometrika 41, 1954), or one, if it is young; no night
@@ -40,13 +40,13 @@ OFF, AWAY, CONFIRMED = 0.007, 0.16, 0.0001
 # Three nights that are worse may be so many times as likely by chance: benchmarks/nights_of_eight_jobs.py.
 THIRD, LASTING = 3, 9.0
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
-# a row that they are off by accident with this chance. Three that are alike are so less often than that says, as most
+# a row that they are off by accident with this chance. Three of one size are so less often than that says, as most
 # accidents last a night or two: the chance OF_THREE suffices, if MATURE runs show how often there is one. Where one
 # night suffices, SEEN of them must have been.
 BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.01, 2, 20
 # Nights of one change are within so many spreads of the one in the middle, or such a share of its distance: others are
 # accidents, and no evidence.
-ALIKE, ALIKE_SHARE = 2.1, 0.25
+OF_ONE_SIZE, SHARE_OF_SIZE = 2.1, 0.25
 # A job is given as many accidents as those it had do not exclude (86 of 100, a quantile), in so many nights more: few
 # nights do not show how often it has any.
 NOT_EXCLUDED, OF_NIGHTS = 1.1, 25.0
@@ -109,14 +109,14 @@ class Expectation:
     def evidence(self, distances: Sequence[float], most: float) -> float:
         """Minus the logarithm of ``p`` of their mean, to which each of ``distances`` adds at most ``most``.
 
-        Each adds as much as it is more likely at their mean than at the level, and nothing if it is unlike the others.
+        Each adds as much as it is more likely at their mean than at the level, and nothing if it is of another size.
         All are positive.
         """
         nights, mean, middle = len(distances), _mean(distances), median(distances)
         unit = -math.log(max(self.p(mean, nights), LEAST_P)) / (nights * mean**2 / 2)
-        alike = max(ALIKE * max(self.spread, LEAST), ALIKE_SHARE * middle)
+        apart = max(OF_ONE_SIZE * max(self.spread, LEAST), SHARE_OF_SIZE * middle)
         return math.fsum(
-            min(unit * mean * (one - mean / 2), most if abs(one - middle) <= alike else 0.0) for one in distances
+            min(unit * mean * (one - mean / 2), most if abs(one - middle) <= apart else 0.0) for one in distances
         )
 
     def is_far(self, distance: float, nights: int) -> bool:
