@@ -12,7 +12,7 @@ from logparse.lazy_regex import lazy_regex
 # A loss or the norm of gradients, as trainers print it: "lm loss: 2.1E+00 |", "'grad_norm': nan,", "loss = inf".
 _VALUE = lazy_regex(
     r"(?i)\b(?P<name>(?:lm |[a-z]{1,12}_)?loss|grad(?:ient)?[_ ]?norm)['\"]?(?:\s*[:=]\s*|\s)['\"(]?"
-    r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d[\d.]*(?:e[-+]?\d+)?))"
+    r"(?P<value>[-+]?(?:nan|inf(?:inity)?\b|\d+(?:\.\d*)?(?:e[-+]?\d+)?))"
 )
 # "audio_emb: nan=True", "x contains NaN"; in a pattern that polars reads too.
 _IS_NAN = r"(?i)\bnan\b['\"]? ?[=:] ?true\b|\b(?:is|has|contains) nan\b"

@@ -40,6 +40,13 @@ def test_the_command_answers_of_any_text(tmp_path):
     assert run_logparse("diagnose", "none.log", cwd=tmp_path).returncode == 2
 
 
+def test_a_damaged_number_is_no_loss_of_nan(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text("training\nloss: 0.1.2 loss: nan step 7\n")
+    ending = diagnose_run([str(log)])
+    assert (ending.family, ending.line) == ("numerics", 2)
+
+
 def test_analyze_gives_the_same_ending(tmp_path):
     (tmp_path / "a.log").write_text(megatron_log() + f"[rank3]: {OOM}\n")
     asked = [run_logparse(command, "a.log", "--json", cwd=tmp_path) for command in ("analyze", "diagnose")]
