@@ -45,7 +45,8 @@ def shown_about(whole: Whole, files: Iterable[str], run: str, how: RunOptions) -
 
 def shown_error(error: LogparseError, logs: Sequence[str], how: RunOptions) -> LogparseError:
     """``error``, about ``logs``, without secrets, and with pseudonyms where ``how`` has them."""
-    change = mask_text if how.pseudonyms is None else change_of({}, logs, "", how.pseudonyms)
+    change = None if how.pseudonyms is None else change_of({}, logs, "", how.pseudonyms)
     for name in ("problem", "where", "remedy", "detail", "ending"):
-        setattr(error, name, map_texts(map_texts(getattr(error, name, None), change), mask_text))
+        value = getattr(error, name, None)
+        setattr(error, name, map_texts(value if change is None else map_texts(value, change), mask_text))
     return error

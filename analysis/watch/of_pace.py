@@ -235,9 +235,9 @@ def rank_lags(watched: Watched) -> dict[str, Any] | None:
 
 
 def _may_be_in_a_buffer(watched: Watched, source: str) -> bool:
-    """Whether a file has not grown for no longer than several times as long as it does between two writes.
+    """Whether the silence of a file may be that of a buffer: it is below several times that between two writes.
 
-    Until the watcher has seen that, it may be as long as its lines take to fill a buffer.
+    Until the watcher has seen two writes, that is as long as the lines of the file take to fill a buffer.
     """
     growth, typical, seen = watched.growth(source), watched.line_seconds, watched.progress.writes.get(source)
     if growth is None or typical is None:

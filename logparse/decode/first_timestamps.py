@@ -105,10 +105,18 @@ def _printed_by_date(text: pl.Expr) -> pl.Expr:
     return pl.concat_str(stamp.struct.field("1").str.replace(r" +", " "), stamp.struct.field("2"), separator=" ")
 
 
-def begins_of_files(stamps: pl.DataFrame, steps: pl.DataFrame, clock: RunClock) -> pl.DataFrame:
-    """The ``stamps`` by the ``clock`` of files with stamped step lines, with the first of these and its time."""
+def find_begins(
+    stamps: pl.DataFrame, steps: pl.DataFrame, clock: RunClock
+) -> tuple[pl.DataFrame | None, Sequence[Note]]:
+    """The events ``log begins`` of the files with ``stamps``, None without any, and the warnings about these stamps."""
     if stamps.is_empty():
-        return stamps
+        return None, ()
+    begins = _begins_of_files(stamps, steps, clock)
+    return _log_begins(begins), tuple(_describe_begins(begins))
+
+
+def _begins_of_files(stamps: pl.DataFrame, steps: pl.DataFrame, clock: RunClock) -> pl.DataFrame:
+    """The ``stamps`` by the ``clock`` of files with stamped step lines, with the first of these and its time."""
     first_ms = pl.col("elapsed_time_per_iteration_ms").first().fill_null(0)
     names = ("source", "timestamp", "elapsed_time_per_iteration_ms")
     stamped = steps.lazy().select(names).drop_nulls("timestamp").group_by("source", maintain_order=True)
@@ -117,10 +125,8 @@ def begins_of_files(stamps: pl.DataFrame, steps: pl.DataFrame, clock: RunClock) 
     return collected(mine.join(first_steps, on="source"))
 
 
-def log_begins(begins: pl.DataFrame) -> pl.DataFrame:
-    """Events of the kind ``log begins``, where the stamps of ``begins_of_files`` can be of the clock of the steps."""
-    if begins.is_empty():
-        return conform(begins, EVENT_COLUMNS)
+def _log_begins(begins: pl.DataFrame) -> pl.DataFrame:
+    """Events of the kind ``log begins``, where the stamps of ``begins`` can be of the clock of the steps."""
     first, last, stamp = pl.col("first"), pl.col("last"), pl.col("step_stamp")
     off = stamp - last - pl.duration(milliseconds="ms")
     likely = (first <= stamp) & (stamp - first <= LONGEST) & (last <= stamp) & ~_of_two_zones(off, NEAR)
@@ -128,10 +134,8 @@ def log_begins(begins: pl.DataFrame) -> pl.DataFrame:
     return conform(collected(events), EVENT_COLUMNS)
 
 
-def describe_begins(begins: pl.DataFrame) -> Iterator[Note]:
+def _describe_begins(begins: pl.DataFrame) -> Iterator[Note]:
     """A warning for each file with a stamp before its first step line that is later than that line's."""
-    if begins.is_empty():
-        return
     back = pl.col("first") - pl.col("step_stamp")
     # By a zone, a stamp would be later by half an hour or a multiple, less the time from it to the first step.
     by_zone = ZONES - pl.duration(seconds=back.dt.total_seconds() % int(ZONES.total_seconds()))

@@ -13,7 +13,7 @@ import polars as pl
 
 from logparse.decode.buffered_clock import kept_back
 from logparse.decode.detect_format import describe_damage, recognize
-from logparse.decode.first_timestamps import begins_of_files, describe_begins, log_begins
+from logparse.decode.first_timestamps import find_begins
 from logparse.decode.log_parts import file_parts, files_of, join_parts
 from logparse.decode.merge_formats import Completion, may_complete
 from logparse.decode.reader import CORES, Contents, read_sources
@@ -158,9 +158,9 @@ def log_of(
     if (kept := kept_back(steps)) is not None:
         notes.append(kept)
         steps = steps.with_columns(timestamp=pl.lit(None, TIME))
-    begins = begins_of_files(contents.stamps, steps, clock)
-    records = join_records(contents.records, steps, fmt, log_begins(begins))
-    notes += describe_begins(begins)
+    begins, doubts = find_begins(contents.stamps, steps, clock)
+    records = join_records(contents.records, steps, fmt, begins)
+    notes += doubts
     notes += _describe_reading(sources, fmt, named=bool(format_name))
     ending = ending_of(contents.hits, steps, starts[fmt.name], contents.ends, contents.rank_times, fmt.from_zero)
     notes += notes_of(ending, len(files_of(sources)) > 1)

@@ -21,6 +21,7 @@ def start_up_beyond_clock(steps: pl.DataFrame, events: pl.DataFrame, clocked: bo
     A line that prints how long a part took ends it, and parts follow each other. So a process began before each stamp
     by the parts printed until then. What stamps cover is never added again.
     """
+    # Without such a line nothing is known of what the stamps do not cover.
     if not events["kind"].is_in([*PARTS, *BEGINNINGS]).any():
         return 0.0
     began = pl.col("timestamp") - pl.duration(milliseconds=ROW_MS.fill_null(0))

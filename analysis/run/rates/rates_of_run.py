@@ -40,12 +40,15 @@ def name_rates(
     ``priced`` are the ``value_rows`` of ``steps``, where the caller has them at hand. So many steps were done by the
     same clock ``unprinted``. The steady rate is that of the rows ``of_one_size``.
     """
-    everything = (value_rows(steps) if priced is None else priced)[(*PRICED_BY, "time_ms", "useful", *SCALED)]
-    everything = everything.with_columns(PRINTED)
-    counted = (steps if of_one_size is None else of_one_size)[
-        "counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED
-    ].filter("counted")
-    counted = counted.with_columns(PRINTED)
+    valued = value_rows(steps) if priced is None else priced
+    everything = valued[(*PRICED_BY, "time_ms", "useful", *SCALED)].with_columns(PRINTED)
+    counted = (
+        (steps if of_one_size is None else of_one_size)[
+            "counted", "iterations", "step_time_ms", "time_resolution_ms", *SCALED
+        ]
+        .filter("counted")
+        .with_columns(PRINTED)
+    )
     steady: dict[str, Any] = {
         "step_time_ms": middle(counted["step_time_ms"]),
         **{name: middle(counted[name], "lower") for name in SCALED},
