@@ -27,6 +27,8 @@ WINDOWS = ((5, 4.0), (10, 2.0), (30, 1.0))
 LEAST_MS = 10_000.0
 # Windows before the present one without which no pace is settled; the noise is no less than a share of the pace.
 FEWEST_WINDOWS, LEAST_NOISE = 3, 0.005
+# The share of the present lines that says how slow a line of a slow pace is.
+MOST_OF_WINDOW = 0.75
 # Lines of the history of a pace that are read.
 MOST_LINES = 3000
 # Lines without which no typical time is known.
@@ -161,7 +163,21 @@ def _slower(times: NDArray[np.float64], lines: int, share: float, sigmas: float)
     of_windows = ROBUST * float(np.median(np.abs(before - settled)))
     of_lines = ROBUST * float(np.median(np.abs(rows - np.median(rows)))) * 1.25 / lines**0.5
     noise = max(of_windows, of_lines, LEAST_NOISE * settled)
-    return (now, settled) if now > (1 + share) * settled and now - settled > sigmas * noise else None
+    is_slower = now > (1 + share) * settled and now - settled > sigmas * noise
+    return (now, settled) if is_slower and _mean_rose(rows, times[len(rows) :], sigmas / 2) else None
+
+
+def _mean_rose(before: NDArray[np.float64], now: NDArray[np.float64], errors: float) -> bool:
+    """Whether the mean of lines rose too, by so many standard errors.
+
+    Where lines are slow and fast in turn, a median jumps by chance. A line counts as no slower than most present ones
+    are: a pause says nothing about the pace.
+    """
+    import numpy as np
+
+    most = np.quantile(now, MOST_OF_WINDOW)
+    usual, present = before.clip(max=most), now.clip(max=most)
+    return bool(present.mean() - usual.mean() > errors * usual.std() / len(now) ** 0.5)
 
 
 def misses_target(watched: Watched) -> dict[str, Any] | None:

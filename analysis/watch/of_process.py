@@ -16,6 +16,8 @@ from logparse.findings import Origin
 
 # Points of memory that show a trend, the share of the device by which it must grow, and those that are read.
 FEWEST_POINTS, LEAST_GROWTH, POINTS = 12, 0.002, 45
+# The share of that growth within the last third: half of one that goes on evenly.
+STILL_GROWS = 0.1
 # Saves without which no interval and no time of a save is typical.
 FEWEST_SAVES = 2
 # An interval of saves differs from the next by less than this share; others are planned by time.
@@ -93,7 +95,8 @@ def _fills_up(watched: Watched, size: float, points: pl.DataFrame) -> dict[str, 
     first, last = used[:third], used[-third:]
     growth, between = median(last) - median(first), median(steps[-third:]) - median(steps[:third])
     # What grew once and stays is no leak: each of the last points is above each of the first, and they grow too.
-    if growth <= LEAST_GROWTH * size or min(last) <= max(first) or last[-1] <= last[0] or between <= 0:
+    stays = min(last) <= max(first) or last[-1] - last[0] <= STILL_GROWS * growth
+    if growth <= LEAST_GROWTH * size or stays or between <= 0:
         return None
     seconds = _seconds_of(watched, max(0.0, size - used[-1]) * between / growth)
     soon = seconds is not None and seconds < 3600 * watched.limits.memory_hours
@@ -113,7 +116,8 @@ def device_bytes(watched: Watched) -> float | None:
         known = None if watched.run.device is None else find_device(watched.run.device).hbm_gb
     except UsageError:
         return None
-    return None if known is None else known * 1e9
+    # The gigabytes that makers name are GiB, and a process sees some 98 % of them: 79.15 GiB of an H100 of 80 GB.
+    return None if known is None else known * 2**30
 
 
 def memory_of(watched: Watched) -> pl.DataFrame:

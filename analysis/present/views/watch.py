@@ -212,8 +212,8 @@ def _rows(shown: Snapshot) -> Iterator[ScreenRow | None]:
         age = [] if shown.saved_seconds is None else [tr("{time} ago", time=span(shown.saved_seconds))]
         yield ScreenRow(tr("last save"), tr("step {n}", n=f"{shown.saved_step:,}"), age)
     if shown.memory_bytes is not None:
-        of = [] if shown.device_bytes is None else [tr("of {gb} GB", gb=f"{shown.device_bytes / 1e9:,.0f}")]
-        yield ScreenRow(tr("memory"), tr("{gb} GB", gb=f"{shown.memory_bytes / 1e9:,.1f}"), of)
+        of = [] if shown.device_bytes is None else [tr("of {gib} GiB", gib=f"{shown.device_bytes / 2**30:,.0f}")]
+        yield ScreenRow(tr("memory"), tr("{gib} GiB", gib=f"{shown.memory_bytes / 2**30:,.1f}"), of)
 
 
 def _step(shown: Snapshot) -> str:

@@ -179,6 +179,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
     "big": big,
     "gb": lambda size: f"{size / 1e9:,.2f}",
+    "gib": lambda size: f"{size / 2**30:,.1f}",
     "said": _translated,
     "range": range_of,
     "ordinal": ordinal,
