@@ -19,7 +19,7 @@ from analysis.metrics import FINAL_LOSS, Metric
 from analysis.nightly.metric_steps import Step, StepFinder, is_worse
 from analysis.nightly.nights import nights_of
 from analysis.nightly.policy import JobRule
-from analysis.stats.prediction import BY_ACCIDENT, CONFIRMED, FEWEST, KEPT, LASTING, OFF, Night, State
+from analysis.stats.prediction import BY_ACCIDENT, CONFIRMED, FEWEST, KEPT, OFF, Night, State
 from analysis.stats.young_series import watch_from_first
 from logparse.light_dataclass import dataclass, replace
 
@@ -44,6 +44,8 @@ Reason = Literal[
 ]
 # Metrics that are 0 in a healthy run: a night that differs is no noise, and needs no second one.
 AT_ONCE = ("nan_share",)
+# By how many times less the chance of a confirmed change is of all metrics but the first.
+MANY = 9.0
 # Steps that ended earlier, and series, are no longer looked at.
 MOST_ENDED_DAYS = 90
 ACCEPTED: tuple[Verdict, Reason] = ("no regression", "accepted")
@@ -253,7 +255,7 @@ def watch_metric(
         "worse": metric.direction,
         "least": least,
         "confirm": 1 if metric.column in AT_ONCE else rule.confirm,
-        "chance": CONFIRMED if metric.column == DEFAULT_METRIC else CONFIRMED / LASTING,
+        "chance": CONFIRMED if metric.column == DEFAULT_METRIC else CONFIRMED / MANY,
         "kept": kept,
         "fixed": fixed,
         "blocks": runs["block"].to_list(),

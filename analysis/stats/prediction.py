@@ -2,8 +2,8 @@
 
 Comes in: positive numbers, one per run in the order of time. Goes out: a Night for each. All work is on logarithms.
 
-The runs before give a level and a spread that a few runs that are off do not move (winsorized at three deviations of
-the median, Tukey 1962), and Student's t the distance that a further run of the same kind stays within. A run beyond it
+The runs before give a level and a spread that a few runs that are off do not move (winsorized, Tukey 1962, at
+deviations of the median), and Student's t the distance that a further run of the same kind stays within. A run beyond it
 is off: one night, which proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged
 together. The last nights of the row confirm a change where chance does not take their mean so far. Each of them brings
 its share of that evidence: much if it is nearer to the others than to the level, else less than none. The share has a
@@ -37,24 +37,27 @@ from analysis.stats.incomplete_beta import t_quantile, t_tail
 State = Literal["learning", "expected", "off", "confirmed", "accepted", "cleared", "drifted"]
 # Chance of a run to be off to one side, or away, and of the mean of those in a row to be as far, in runs of one level.
 OFF, AWAY, CONFIRMED = 0.007, 0.16, 0.0001
-# Three nights that are worse may be so many times as likely by chance: benchmarks/nights_of_eight_jobs.py.
-THIRD, LASTING = 3, 9.0
+# Three nights that are worse may be likelier by chance, as many times as three accidents in a row are rarer than
+# RARE_ROW, and at most MOST_LASTING times: benchmarks/nights_of_eight_jobs.py.
+THIRD, RARE_ROW, MOST_LASTING = 3, 0.0032, 36.0
+# Of them a night may be nearer to the level than the smallest change, by its noise: so many times as far as that.
+NEARLY = 0.85
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
 # a row that they are off by accident with this chance. Three of one size are so less often than that says, as most
 # accidents last a night or two: the chance OF_THREE suffices, if MATURE runs show how often there is one. Where one
 # night suffices, SEEN of them must have been.
-BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.01, 2, 20
+BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.03, 2, 20
 # Nights of one change are within so many spreads of the one in the middle, or such a share of its distance: others are
 # accidents, and no evidence.
-OF_ONE_SIZE, SHARE_OF_SIZE = 2.1, 0.25
+OF_ONE_SIZE, SHARE_OF_SIZE = 2.0, 0.25
 # A job is given as many accidents as those it had do not exclude (86 of 100, a quantile), in so many nights more: few
 # nights do not show how often it has any.
 NOT_EXCLUDED, OF_NIGHTS = 1.1, 25.0
 # The share of accidents in a row with a night on which most jobs of a cluster are slow.
 TOGETHER = 0.1
-# The chance that nights of a change seem to show its end. One night suffices until a change is FEWEST nights old: most
-# false alarms end on the next night.
-ENDED = 0.01
+# The chance that nights of a change seem to show its end. Until it is FEWEST nights old one night suffices, and less
+# proof: most false alarms end on the next night.
+ENDED, ENDED_YOUNG = 0.03, 0.2
 # A series is unstable that shows a change of this size in fewer than 80 of 100 cases (a quantile) by the third night.
 MOST_DETECTABLE, Z_POWER = 0.05, 0.8416
 # Of the correlation of neighbours so many standard errors less are certain; of fewer runs nothing.
@@ -73,9 +76,10 @@ FEWEST = 5
 KEPT, CONFIRM = 30, 2
 # A smaller change is not reported, however certain.
 LEAST_CHANGE = 0.005
-# Deviations of the median beyond which a run is taken for one at this distance; of a normal distribution half lie
-# within 1 / 1.4826 deviations, and of few runs a little less (Croux, Rousseeuw 1992: n / (n - 0.8)).
-WINSORIZED, TO_DEVIATIONS, FEW = 3.0, 1.4826, 0.8
+# Deviations beyond which a run is taken for one at this distance: those by the median, then those of the runs left.
+# Of a normal distribution half lie within 1 / 1.4826 deviations, and of few runs a little less (Croux, Rousseeuw 1992:
+# n / (n - 0.8)).
+WINSORIZED, TO_DEVIATIONS, FEW = (3.5, 2.5), 1.4826, 0.8
 # Logarithms closer than this are equal, and no p is less. A mean that is nearer, in errors, is no evidence.
 LEAST, LEAST_P, FAR = 1e-9, 1e-300, 2.0
 
@@ -143,17 +147,25 @@ def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
         # Of a new level its few runs alone; what they differ by is as before.
         by = median(values[-own:]) - median(values[:-own])
         values[:-own] = [value + by for value in values[:-own]]
-    runs, middle = len(values), median(values)
-    most = WINSORIZED * median([abs(value - middle) for value in values]) * TO_DEVIATIONS * runs / (runs - FEW)
-    if most > 0:
-        low, high = middle - most, middle + most
+    runs, mean = len(values), median(values)
+    spread = median([abs(value - mean) for value in values]) * TO_DEVIATIONS * runs / (runs - FEW)
+    # The median distance of few runs is a poor spread: it bounds the runs that give a better one, which bounds them again.
+    for most in WINSORIZED if spread > 0 else ():
+        low, high = mean - most * spread, mean + most * spread
         values = [low if value < low else high if value > high else value for value in values]
+        mean = _mean(values)
+        spread = math.sqrt(_squares(values, mean) / (runs - 1))
     mean = _mean(values)
-    distances = [value - mean for value in values]
-    squares = math.fsum(map(mul, distances, distances))
+    squares = _squares(values, mean)
     level = mean if own is None else _mean(values[-own:])
-    correlation = _certain_correlation(distances, squares)
+    correlation = _certain_correlation([value - mean for value in values], squares)
     return Expectation(level, math.sqrt(squares / (runs - 1)), runs, min(own or runs, runs), correlation)
+
+
+def _squares(values: Sequence[float], mean: float) -> float:
+    """The sum of squares of the distances from the mean."""
+    distances = [value - mean for value in values]
+    return math.fsum(map(mul, distances, distances))
 
 
 # A series is watched several times, and many a metric is the same on all nights.
@@ -238,13 +250,17 @@ def watch(
 
 @dataclass(frozen=True)
 class _Seen:
-    """A run that was seen: its logarithm, block and night, its distance from the level, and whether that is away."""
+    """A run that was seen: its logarithm, block and night, its distance from the level, and whether that is away.
+
+    It is away too if it ``is_near``: not quite.
+    """
 
     log: float
     block: Hashable
     night: Hashable
     distance: float
     is_away: bool
+    is_near: bool = False
 
 
 @dataclass
@@ -293,10 +309,12 @@ class _Watcher:
         before = level if self.fixed else level[-self.kept :]
         expectation = _expect(tuple(before), self.own.get(block))
         distance = log - expectation.level
-        bound = max(expectation.reach(self.bound), self._least_of(expectation))
+        near, bound = self._bounds(expectation)
         run = _Seen(log, block, of_night, distance, abs(distance) > bound)
         if self.confirmed_for:
             return self._while_open(run, expectation, known)
+        run = replace(run, is_away=abs(distance) > near, is_near=near < abs(distance) <= bound)
+        self._leave_near(run)
         if self.away and not self._continues(run):
             self._end()
         if not run.is_away:
@@ -306,6 +324,19 @@ class _Watcher:
             return self._night(expectation, "expected", [distance])
         self._add(run, known)
         return self._sequence(run, expectation)
+
+    def _bounds(self, expectation: Expectation) -> tuple[float, float]:
+        """The distances beyond which a run is nearly away, and away."""
+        least, reach = self._least_of(expectation), expectation.reach(self.bound)
+        share = NEARLY if least <= math.log1p(self.least) else 1.0
+        return max(reach, share * least), max(reach, least)
+
+    def _leave_near(self, run: _Seen) -> None:
+        """Let runs that are nearly away be runs of the level after THIRD nights: slow drift is no change."""
+        nights = list(dict.fromkeys(one.night for one in (*self.away, run)))
+        old = [at for at, one in enumerate(self.away) if one.is_near and one.night in nights[:-THIRD]]
+        if old:
+            self._cut(old[-1] + 1)
 
     def _least_of(self, expectation: Expectation) -> float:
         """The smallest change: one that matters, and that the noise of an unstable series lets be seen."""
@@ -350,10 +381,11 @@ class _Watcher:
             mean = _mean(distances)
             if mean < least or not expectation.is_far(mean, runs):
                 continue
-            needed = self._needed(expectation, mean, runs)
+            rate = self._accidents(expectation, mean, runs)
+            needed = self._needed(rate, self.away[-runs:], expectation)
             if nights > max(THIRD, self.confirm, math.ceil(needed)):
                 break
-            lasting = LASTING if nights >= THIRD and not self._is_better else 1.0
+            lasting = lasting_of(rate) if nights >= THIRD and not self._is_better else 1.0
             wanted = -math.log(self.chance * lasting)
             most = wanted * nights / needed / runs
             if nights >= needed and expectation.evidence(distances, most) >= wanted:
@@ -395,7 +427,9 @@ class _Watcher:
         self.back = self.back + 1 if self.evidence else 0
         if self._is_off(run, expectation) and run.distance * change > 0:
             self.last_away, self.back, self.evidence = len(self.away), 0, 0.0
-        if self.evidence >= -math.log(ENDED) and (self.back >= self.confirm or self.last_away <= FEWEST):
+        is_young = self.last_away <= FEWEST
+        wanted = -math.log(ENDED_YOUNG if is_young else ENDED)
+        if self.evidence >= wanted and (is_young or self.back >= self.confirm):
             return self._clear()
         better = self._is_better and not self.fixed
         changed = [away.distance for away in self.away[: len(self.away) - self.back]]
@@ -418,8 +452,11 @@ class _Watcher:
         night = [self.see(run.log, run.block, self.fixed, known=False, of_night=run.night) for run in back][-1]
         return replace(night, state="cleared") if night.state == "expected" else night
 
-    def _needed(self, expectation: Expectation, distance: float, runs: int) -> float:
-        """The nights in a row that are no accident, by how often those before the last ``runs`` were half as far."""
+    def _accidents(self, expectation: Expectation, distance: float, runs: int) -> float:
+        """The share of nights that are off by accident, by how often those before the last ``runs`` were half as far.
+
+        0 where too few were seen to ask for more than one night.
+        """
         row, last = self.away[:-runs], self.away[-runs:]
         half = 0.0 if self.accident else distance / 2
         least, side = max(expectation.reach(OFF), half), math.copysign(1, last[0].distance)
@@ -427,9 +464,14 @@ class _Watcher:
         every = [*level, *(run.distance for run in row), *self.ended]
         far = sum(side * one >= least for one in every)
         if self.confirm == 1 and far < SEEN:
+            return 0.0
+        return max(most_accidents(far) / (len(every) + OF_NIGHTS), self.accident)
+
+    def _needed(self, accidents: float, last: Sequence[_Seen], expectation: Expectation) -> float:
+        """The nights in a row that are no accident, where such a share of nights are."""
+        if not accidents:
             return 1.0
-        is_shared = any(run.night in self.together for run in last)
-        rate = max(most_accidents(far) / (len(every) + OF_NIGHTS), self.accident, TOGETHER if is_shared else 0.0)
+        rate = max(accidents, TOGETHER if any(run.night in self.together for run in last) else 0.0)
         few = expectation.runs < MATURE or len({run.night for run in last}) < THIRD
         chance = BY_ACCIDENT if few or self.accident else OF_THREE
         return math.log(chance) / math.log(rate)
@@ -500,6 +542,12 @@ class _Watcher:
                 self.own[block] = len(new)
                 self.origins[block] = len(logs) - len(new)
         self._forget()
+
+
+def lasting_of(accidents: float) -> float:
+    """How many times likelier by chance THIRD nights may be, where such a share of nights are off by accident."""
+    rarer = RARE_ROW / accidents**THIRD if accidents else MOST_LASTING
+    return max(1.0, min(rarer, MOST_LASTING))
 
 
 def _consistent(distances: Sequence[float]) -> list[float]:

@@ -212,7 +212,7 @@ def test_a_drift_that_is_accepted_on_a_night_that_is_off_is_the_level():
 
 
 def test_a_baseline_that_stays_does_not_follow_a_creep():
-    creep = nights(*np.linspace(0, 0.03, 60))
+    creep = nights(*np.linspace(0, 0.024, 60))
     assert "confirmed" not in states(creep)[-3:]
     assert states(creep, fixed=20)[-1] == "confirmed"
 
@@ -280,11 +280,23 @@ def test_the_most_accidents_are_the_limit_of_a_count(seen):
 
 
 def test_the_expectation_is_hand_worked():
-    """Median 0, median deviation 1 x 1.4826 x 5 / 4.2 = 1.765: 100 is taken for 3 x 1.765 = 5.295."""
+    """Median 0, median deviation 1 x 1.4826 x 5 / 4.2 = 1.765: 100 is taken for 3.5 x 1.765; no value is farther than
+    2.5 of the deviations that this leaves.
+    """
     found = expect([-2.0, -1.0, 0.0, 1.0, 100.0])
-    values = np.array([-2.0, -1.0, 0.0, 1.0, 3 * 1.4826 * 5 / 4.2])
+    values = np.array([-2.0, -1.0, 0.0, 1.0, 3.5 * 1.4826 * 5 / 4.2])
     assert (found.level, found.spread) == pytest.approx((values.mean(), values.std(ddof=1)))
     assert found.p(found.reach(0.01, 2), 2) == pytest.approx(0.01)
+
+
+def test_a_far_value_is_bounded_twice():
+    """Median 0, median deviation 0.5: 100 is taken for 3.5 x 1.4826 x 21 / 20.2, then for the mean and 2.5 deviations."""
+    near = [-1.0, 0.0, 1.0, 0.5, -0.5] * 4
+    found = expect([*near, 100.0])
+    once = np.array([*near, 3.5 * 0.5 * 1.4826 * 21 / 20.2])
+    twice = np.minimum(once, once.mean() + 2.5 * once.std(ddof=1))
+    assert once.max() > twice.max()
+    assert (found.level, found.spread) == pytest.approx((twice.mean(), twice.std(ddof=1)))
 
 
 def episodes(kind, seed):
