@@ -18,8 +18,9 @@ from analysis.batch.peers import COMPARED, FAR, FEWEST_COMPARABLE, TOKENS, outli
 from analysis.batch.run_table import NUMBERS, choose_runs, lost_by_cause
 from analysis.metrics import BY_COLUMN, Metric
 from analysis.present.views.run_columns import UNKNOWN, Row, Shown, figure, shared_columns, shown_columns
-from analysis.present.views.runs import counted, ending_hours, lowest, outlying_runs
+from analysis.present.views.runs import ending_hours, lowest, outlying_runs
 from analysis.present.words import word
+from analysis.present.words.forms import counted
 from analysis.report.page_frame import render
 from analysis.report.shown_numbers import LIMITS, NONE, OF_CLOCK, OF_PEAK, number, percent
 from logparse.language import tr

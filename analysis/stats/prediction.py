@@ -2,13 +2,14 @@
 
 Comes in: positive numbers, one per run in the order of time. Goes out: a Night for each. All work is on logarithms.
 
-The runs before give a level and a spread that a few runs that are off do not move (winsorized, Tukey 1962, at
-deviations of the median), and Student's t the distance that a further run of the same kind stays within. A run beyond it
-is off: one night, which proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged
-together. The last nights of the row confirm a change where chance does not take their mean so far. Each of them brings
-its share of that evidence: much if it is nearer to the others than to the level, else less than none. The share has a
-limit, as an accident is enough for any one night: the limit is low where runs before were half as far away. A night
-of another size than the others is an accident, and brings none.
+The runs before give a level and a spread that a few runs that are off do not move (winsorized, Tukey 1962), and
+Student's t the distance that a further run of the same kind stays within. A run beyond it is off: one night, which
+proves nothing. Runs in a row that are away to the same side, beyond a nearer bound, are judged together. The last
+nights of the row confirm a change where chance does not take their mean so far; three of them need less proof where
+accidents are so rare that three in a row are none. Each night brings its share of that evidence: much if it is nearer
+to the others than to the level, else less than none. The share has a limit, as an accident is enough for any one night:
+the limit is low where runs before were half as far away. A night of another size than the others is an accident, and
+brings none.
 Runs that are away join the level only when a night within it shows that they were nights alone. A level that is
 confirmed to be better is the new one after FEWEST nights; one that is worse never is, unless somebody accepts it. A
 change stays open until as many nights show that it ended (Page, Biometrika 41, 1954), or one, if it is young; no night
@@ -149,7 +150,7 @@ def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
         values[:-own] = [value + by for value in values[:-own]]
     runs, mean = len(values), median(values)
     spread = median([abs(value - mean) for value in values]) * TO_DEVIATIONS * runs / (runs - FEW)
-    # The median distance of few runs is a poor spread: it bounds the runs that give a better one, which bounds them again.
+    # The median distance of few runs is a poor spread: it bounds the runs for a better one, which bounds them again.
     for most in WINSORIZED if spread > 0 else ():
         low, high = mean - most * spread, mean + most * spread
         values = [low if value < low else high if value > high else value for value in values]
@@ -333,10 +334,10 @@ class _Watcher:
 
     def _leave_near(self, run: _Seen) -> None:
         """Let runs that are nearly away be runs of the level after THIRD nights: slow drift is no change."""
-        nights = list(dict.fromkeys(one.night for one in (*self.away, run)))
-        old = [at for at, one in enumerate(self.away) if one.is_near and one.night in nights[:-THIRD]]
-        if old:
-            self._cut(old[-1] + 1)
+        if any(one.is_near for one in self.away):
+            nights = list(dict.fromkeys(one.night for one in (*self.away, run)))
+            old = [at for at, one in enumerate(self.away) if one.is_near and one.night in nights[:-THIRD]]
+            self._cut(old[-1] + 1 if old else 0)
 
     def _least_of(self, expectation: Expectation) -> float:
         """The smallest change: one that matters, and that the noise of an unstable series lets be seen."""

@@ -176,8 +176,8 @@ def _mean_rose(before: NDArray[np.float64], now: NDArray[np.float64], errors: fl
     import numpy as np
 
     most = np.quantile(now, MOST_OF_WINDOW)
-    usual, present = before.clip(max=most), now.clip(max=most)
-    return bool(present.mean() - usual.mean() > errors * usual.std() / len(now) ** 0.5)
+    earlier, present = before.clip(max=most), now.clip(max=most)
+    return bool(present.mean() - earlier.mean() > errors * earlier.std() / len(now) ** 0.5)
 
 
 def misses_target(watched: Watched) -> dict[str, Any] | None:

@@ -20,6 +20,7 @@ from analysis.present.views.remarks import remark_sentences, remarks
 from analysis.present.views.run_columns import ending_of
 from analysis.present.views.runs import ending_hours
 from analysis.present.words import word
+from analysis.present.words.forms import counted
 from logparse.findings import Origin
 from logparse.language import tr
 from logparse.schema import SCHEMA_VERSION
@@ -43,29 +44,31 @@ def compose_runs(runs: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> list[Pa
     rows = tuple(_row(run, verdicts.get(run["run_id"])) for run in runs.iter_rows(named=True))
     table = Table((*texts, tr("ms/step"), "tokens/s/p"), rows, prose=range(1, len(texts)))
     sentences = remark_sentences(runs["run_id"], remarks(runs))
-    return [Sentence(tr("{n} runs", n=len(runs))), *([table] if rows else []), *ending_hours(runs), *sentences]
+    return [Sentence(counted(len(runs))), *([table] if rows else []), *ending_hours(runs), *sentences]
 
 
 def event_text(kind: Kind, runs: int) -> str:
     """The event of ``kind`` on so many runs."""
     return {
-        "exclude": tr("{n} runs excluded", n=runs),
-        "include": tr("{n} runs included", n=runs),
-        "annotate": tr("{n} runs annotated", n=runs),
-        "label": tr("{n} runs labelled", n=runs),
-        "accept": tr("{n} runs accepted", n=runs),
+        "exclude": tr("{runs} excluded", runs=counted(runs)),
+        "include": tr("{runs} included", runs=counted(runs)),
+        "annotate": tr("{runs} annotated", runs=counted(runs)),
+        "label": tr("{runs} labelled", runs=counted(runs)),
+        "accept": tr("{runs} accepted", runs=counted(runs)),
     }[kind]
 
 
 def removed(runs: int) -> str:
     """What ``history remove`` did."""
-    return tr("{n} runs removed", n=runs)
+    return tr("{runs} removed", runs=counted(runs))
 
 
 def compacted(swept: Swept) -> str:
     """What ``history compact`` did."""
     return tr(
-        "{runs} runs in one file; {removed} files of killed processes removed", runs=swept.runs, removed=swept.removed
+        "{runs} in one file; files of killed processes removed: {removed}",
+        runs=counted(swept.runs),
+        removed=swept.removed,
     )
 
 

@@ -14,6 +14,7 @@ from analysis.present.parts import Heading, Part, Sentence, Table
 from analysis.present.views.ending import ending_word
 from analysis.present.views.run_columns import ENDING, SPARE, Shown, shared_columns, shown_columns
 from analysis.present.words import say, word
+from analysis.present.words.forms import counted
 from logparse.failures.ending import FAILED
 from logparse.language import some, tr
 
@@ -49,11 +50,6 @@ def compose_runs(
 def _unread(names: Sequence[str]) -> str:
     """How many logs could not be read, and which."""
     return tr("could not be read: {n} ({names})", n=len(names), names=some(names, most=4))
-
-
-def counted(runs: int) -> str:
-    """So many runs."""
-    return tr("1 run") if runs == 1 else tr("{n} runs", n=runs)
 
 
 def outlying_runs(everything: pl.DataFrame, shown: pl.DataFrame) -> list[Sentence]:

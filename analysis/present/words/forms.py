@@ -34,6 +34,11 @@ def _first(count: int) -> Callable[[Sequence[Any]], str]:
     return lambda values: ", ".join(map(str, values[:count])) + (" ..." if len(values) > count else "")
 
 
+def counted(runs: int) -> str:
+    """So many runs."""
+    return tr("1 run") if runs == 1 else tr("{n} runs", n=runs)
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """Whole numbers that grow, those that follow each other as a range: 3, 7-9."""
     runs: list[list[int]] = []
@@ -179,6 +184,7 @@ FORMS: Mapping[str, Callable[[Any], str]] = {
     "covers_all": lambda rates: tr(": the rate covers all step lines") if rates else "",
     "big": big,
     "gb": lambda size: f"{size / 1e9:,.2f}",
+    "runs": counted,
     "gib": lambda size: f"{size / 2**30:,.1f}",
     "said": _translated,
     "range": range_of,

@@ -41,10 +41,10 @@ def test_excluded_runs_take_no_part_and_each_command_says_so(logparse, ids):
     for done in (logparse("compare", *sides, "--json"), logparse(*gate, code=1)):
         assert [len(json.loads(done.stdout)[side]["runs"]) for side in ("baseline", "candidate")] == [2, 2]
         for run_id in (ids[0], ids[5]):
-            assert f"1 runs are excluded: {run_id[:12]} (bad node)\n" in done.stderr
+            assert f"1 run excluded: {run_id[:12]} (bad node)\n" in done.stderr
     trend = logparse("trend", "--json")
     assert len(json.loads(trend.stdout)["series"][0]["runs"]) == 4
-    assert f"2 runs are excluded: {ids[0][:12]} (bad node), {ids[5][:12]} (bad node)\n" in trend.stderr
+    assert f"2 runs excluded: {ids[0][:12]} (bad node), {ids[5][:12]} (bad node)\n" in trend.stderr
     assert len(json.loads(logparse("trend", "--json", "--select", "release=r1").stdout)["series"][0]["runs"]) == 2
     named = json.loads(logparse("compare", ids[0][:8], "release=r2", "--json").stdout)
     assert named["baseline"]["runs"][0]["excluded"] == "bad node"

@@ -290,7 +290,7 @@ def test_the_expectation_is_hand_worked():
 
 
 def test_a_far_value_is_bounded_twice():
-    """Median 0, median deviation 0.5: 100 is taken for 3.5 x 1.4826 x 21 / 20.2, then for the mean and 2.5 deviations."""
+    """Median 0, median deviation 0.5: 100 is taken for 3.5 x 0.5 x 1.4826 x 21 / 20.2, then for less."""
     near = [-1.0, 0.0, 1.0, 0.5, -0.5] * 4
     found = expect([*near, 100.0])
     once = np.array([*near, 3.5 * 0.5 * 1.4826 * 21 / 20.2])
