@@ -148,25 +148,26 @@ def expect(logs: Sequence[float], own: int | None = None) -> Expectation:
         # Of a new level its few runs alone; what they differ by is as before.
         by = median(values[-own:]) - median(values[:-own])
         values[:-own] = [value + by for value in values[:-own]]
-    runs, mean = len(values), median(values)
-    spread = median([abs(value - mean) for value in values]) * TO_DEVIATIONS * runs / (runs - FEW)
+    runs, middle = len(values), median(values)
+    spread = median([abs(value - middle) for value in values]) * TO_DEVIATIONS * runs / (runs - FEW)
+    mean, distances, squares = _moments(values)
     # The median distance of few runs is a poor spread: it bounds the runs for a better one, which bounds them again.
     for most in WINSORIZED if spread > 0 else ():
-        low, high = mean - most * spread, mean + most * spread
-        values = [low if value < low else high if value > high else value for value in values]
-        mean = _mean(values)
-        spread = math.sqrt(_squares(values, mean) / (runs - 1))
-    mean = _mean(values)
-    squares = _squares(values, mean)
+        low, high = middle - most * spread, middle + most * spread
+        if min(values) < low or max(values) > high:
+            values = [low if value < low else high if value > high else value for value in values]
+            mean, distances, squares = _moments(values)
+        middle, spread = mean, math.sqrt(squares / (runs - 1))
     level = mean if own is None else _mean(values[-own:])
-    correlation = _certain_correlation([value - mean for value in values], squares)
+    correlation = _certain_correlation(distances, squares)
     return Expectation(level, math.sqrt(squares / (runs - 1)), runs, min(own or runs, runs), correlation)
 
 
-def _squares(values: Sequence[float], mean: float) -> float:
-    """The sum of squares of the distances from the mean."""
+def _moments(values: Sequence[float]) -> tuple[float, list[float], float]:
+    """The mean, the distances from it, and the sum of their squares."""
+    mean = _mean(values)
     distances = [value - mean for value in values]
-    return math.fsum(map(mul, distances, distances))
+    return mean, distances, math.fsum(map(mul, distances, distances))
 
 
 # A series is watched several times, and many a metric is the same on all nights.
@@ -314,7 +315,8 @@ class _Watcher:
         run = _Seen(log, block, of_night, distance, abs(distance) > bound)
         if self.confirmed_for:
             return self._while_open(run, expectation, known)
-        run = replace(run, is_away=abs(distance) > near, is_near=near < abs(distance) <= bound)
+        if near < abs(distance) <= bound:
+            run = replace(run, is_away=True, is_near=True)
         self._leave_near(run)
         if self.away and not self._continues(run):
             self._end()
