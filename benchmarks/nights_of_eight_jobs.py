@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from io import StringIO
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from analysis.nightly.policy import FAILING, Policy, read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.terminal import print_parts
 from analysis.present.views.jobs import compose_jobs
+from analysis.stats.prediction import LEAST_CHANGE, OF_ONE_SIZE
 from logparse.errors import InputError
 
 SEEDS, NIGHTS, BEGINS, AGAIN, PER = 20, 60, 35, 47, 90
@@ -41,6 +42,8 @@ SEEDS, NIGHTS, BEGINS, AGAIN, PER = 20, 60, 35, 47, 90
 LEARNING, BY_NIGHT, COLUMNS = 5, 3, 80
 STEP_SPREAD, SAVE_EVERY, SAVE_STEPS, SAVE_SPREAD = 0.01, 50, 3.0, 0.2
 START_UP_S, START_UP_SPREAD = 15.0, 0.1
+# How far the mean of three nights is for a rule that knows the true spread, in spreads.
+FLOOR_FAR = (1.6, 1.8, 2.0, 2.2)
 # Share of slow runs that are slow on the next night too.
 SLOW_AGAIN = 0.2
 SLOWER_NODE, UPGRADE, UPGRADE_MEMORY = 0.015, 0.002, 0.003
@@ -392,6 +395,33 @@ def print_news(seeds: Sequence[int]) -> None:
     print(f"\nLongest screen of eight jobs: {max(map(longest_screen, seeds))} lines at {COLUMNS} columns")
 
 
+def print_floor(seeds: Sequence[int]) -> None:
+    """What a rule tells that knows the true noise, by how many spreads the mean of three nights must be away."""
+
+    def rates() -> Iterator[Sequence[str]]:
+        for (name, change), far in product(JUDGED_AS_GATE[:2], FLOOR_FAR):
+            world = WORLDS[name]
+            quiet = [_three_away(simulate_job(seed, seed, None, world), world, far) for seed in seeds]
+            changed = [_three_away(simulate_job(seed, seed, change, world), world, far) for seed in seeds]
+            begun = sum(count_false([alarms])[0] for alarms in quiet) / len(seeds) / (NIGHTS - LEARNING) * PER
+            told = np.mean([any(alarms[BEGINS : BEGINS + BY_NIGHT]) for alarms in changed])
+            yield [name, f"{far:g}", f"{begun:.2f}", change, f"{told:.0%}"]
+
+    print_table(("world", "spreads", f"false alarms per job and {PER} nights", "change", "told"), rates())
+
+
+def _three_away(job: Job, world: World, far: float) -> Alarms:
+    """Nights that end three of one size, whose mean is ``far`` above the 30 before, without those that are off."""
+    logs, spread = np.log(job.values("steady_step_time_ms")), world.spread[0]
+    alarms = [False] * NIGHTS
+    for end in range(LEARNING + BY_NIGHT, NIGHTS + 1):
+        before, last = logs[max(0, end - BY_NIGHT - 30) : end - BY_NIGHT], logs[end - BY_NIGHT : end]
+        near = before[np.abs(before - np.median(before)) < 3 * spread]
+        same = np.abs(last - np.median(last)) <= OF_ONE_SIZE * spread
+        alarms[end - 1] = bool(same.all() and last.mean() - near.mean() > max(far * spread, LEAST_CHANGE))
+    return alarms
+
+
 def is_told(nights: Sequence[Sequence[JobVerdict]]) -> bool:
     """Whether a night of the change shows it as new."""
     return any(job.news == "new" for jobs in nights for job in jobs)
@@ -423,6 +453,7 @@ TABLES: dict[str, Callable[[Sequence[int]], None]] = {
     "false": print_false_alarms,
     "found": print_found,
     "news": print_news,
+    "floor": print_floor,
 }
 
 
