@@ -34,7 +34,7 @@ from analysis.nightly.policy import FAILING, Policy, read_policy
 from analysis.nightly.run_verdicts import verdicts_of_runs
 from analysis.present.terminal import print_parts
 from analysis.present.views.jobs import compose_jobs
-from analysis.stats.prediction import LEAST_CHANGE, OF_ONE_SIZE
+from analysis.stats.prediction import LEAST_CHANGE, OF_ONE_SIZE_CALM
 from logparse.errors import InputError
 
 SEEDS, NIGHTS, BEGINS, AGAIN, PER = 20, 60, 35, 47, 90
@@ -417,7 +417,7 @@ def _three_away(job: Job, world: World, far: float) -> Alarms:
     for end in range(LEARNING + BY_NIGHT, NIGHTS + 1):
         before, last = logs[max(0, end - BY_NIGHT - 30) : end - BY_NIGHT], logs[end - BY_NIGHT : end]
         near = before[np.abs(before - np.median(before)) < 3 * spread]
-        same = np.abs(last - np.median(last)) <= OF_ONE_SIZE * spread
+        same = np.abs(last - np.median(last)) <= OF_ONE_SIZE_CALM * spread
         alarms[end - 1] = bool(same.all() and last.mean() - near.mean() > max(far * spread, LEAST_CHANGE))
     return alarms
 

@@ -49,8 +49,8 @@ NEARLY = 0.85
 # night suffices, SEEN of them must have been.
 BY_ACCIDENT, OF_THREE, SEEN, MATURE = 0.002, 0.03, 2, 20
 # Nights of one change are within so many spreads of the one in the middle, or such a share of its distance: others are
-# accidents, and no evidence.
-OF_ONE_SIZE, SHARE_OF_SIZE = 2.0, 0.25
+# accidents, and no evidence. Where these are no more than the share CALM, the bound is wider.
+OF_ONE_SIZE, OF_ONE_SIZE_CALM, CALM, SHARE_OF_SIZE = 2.0, 3.2, 0.06, 0.25
 # A job is given as many accidents as those it had do not exclude (86 of 100, a quantile), in so many nights more: few
 # nights do not show how often it has any.
 NOT_EXCLUDED, OF_NIGHTS = 1.1, 25.0
@@ -111,15 +111,15 @@ class Expectation:
         """The distance that runs in a row show by the third night in 80 of 100 cases."""
         return self.reach(chance, THIRD) + Z_POWER * self._error(THIRD)
 
-    def evidence(self, distances: Sequence[float], most: float) -> float:
+    def evidence(self, distances: Sequence[float], most: float, of_one_size: float) -> float:
         """Minus the logarithm of ``p`` of their mean, to which each of ``distances`` adds at most ``most``.
 
-        Each adds as much as it is more likely at their mean than at the level, and nothing if it is of another size.
-        All are positive.
+        Each adds as much as it is more likely at their mean than at the level, and nothing if it is more than
+        ``of_one_size`` spreads from the one in the middle. All are positive.
         """
         nights, mean, middle = len(distances), _mean(distances), median(distances)
         unit = -math.log(max(self.p(mean, nights), LEAST_P)) / (nights * mean**2 / 2)
-        apart = max(OF_ONE_SIZE * max(self.spread, LEAST), SHARE_OF_SIZE * middle)
+        apart = max(of_one_size * max(self.spread, LEAST), SHARE_OF_SIZE * middle)
         return math.fsum(
             min(unit * mean * (one - mean / 2), most if abs(one - middle) <= apart else 0.0) for one in distances
         )
@@ -391,7 +391,7 @@ class _Watcher:
             lasting = lasting_of(rate) if nights >= THIRD and not self._is_better else 1.0
             wanted = -math.log(self.chance * lasting)
             most = wanted * nights / needed / runs
-            if nights >= needed and expectation.evidence(distances, most) >= wanted:
+            if nights >= needed and expectation.evidence(distances, most, of_one_size(rate)) >= wanted:
                 return runs
         return 0
 
@@ -551,6 +551,11 @@ def lasting_of(accidents: float) -> float:
     """How many times likelier by chance THIRD nights may be, where such a share of nights are off by accident."""
     rarer = RARE_ROW / accidents**THIRD if accidents else MOST_LASTING
     return max(1.0, min(rarer, MOST_LASTING))
+
+
+def of_one_size(accidents: float) -> float:
+    """How many spreads nights of one change are apart at most, where such a share of nights are off by accident."""
+    return OF_ONE_SIZE if accidents > CALM else OF_ONE_SIZE_CALM
 
 
 def _consistent(distances: Sequence[float]) -> list[float]:
