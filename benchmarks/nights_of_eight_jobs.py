@@ -42,8 +42,8 @@ SEEDS, NIGHTS, BEGINS, AGAIN, PER = 20, 60, 35, 47, 90
 LEARNING, BY_NIGHT, COLUMNS = 5, 3, 80
 STEP_SPREAD, SAVE_EVERY, SAVE_STEPS, SAVE_SPREAD = 0.01, 50, 3.0, 0.2
 START_UP_S, START_UP_SPREAD = 15.0, 0.1
-# How far the mean of three nights is for a rule that knows the true spread, in spreads.
-FLOOR_FAR = (1.6, 1.8, 2.0, 2.2)
+# How far the mean of three nights is for a rule that knows which nights are accidents, in spreads.
+FLOOR_FAR = (1.8, 2.0, 2.2, 2.4)
 # Share of slow runs that are slow on the next night too.
 SLOW_AGAIN = 0.2
 SLOWER_NODE, UPGRADE, UPGRADE_MEMORY = 0.015, 0.002, 0.003
@@ -396,7 +396,7 @@ def print_news(seeds: Sequence[int]) -> None:
 
 
 def print_floor(seeds: Sequence[int]) -> None:
-    """What a rule tells that knows the true noise, by how many spreads the mean of three nights must be away."""
+    """What a rule tells that knows which nights are accidents, by the spreads that a mean of three nights is away."""
 
     def rates() -> Iterator[Sequence[str]]:
         for (name, change), far in product(JUDGED_AS_GATE[:2], FLOOR_FAR):
@@ -412,11 +412,12 @@ def print_floor(seeds: Sequence[int]) -> None:
 
 def _three_away(job: Job, world: World, far: float) -> Alarms:
     """Nights that end three of one size, whose mean is ``far`` above the 30 before, without those that are off."""
-    logs, spread = np.log(job.values("steady_step_time_ms")), world.spread[0]
+    logs = np.log(job.values("steady_step_time_ms"))
     alarms = [False] * NIGHTS
     for end in range(LEARNING + BY_NIGHT, NIGHTS + 1):
         before, last = logs[max(0, end - BY_NIGHT - 30) : end - BY_NIGHT], logs[end - BY_NIGHT : end]
-        near = before[np.abs(before - np.median(before)) < 3 * spread]
+        near = before[np.abs(before - np.median(before)) < 3 * world.spread[0]]
+        spread = near.std(ddof=1)
         same = np.abs(last - np.median(last)) <= OF_ONE_SIZE_CALM * spread
         alarms[end - 1] = bool(same.all() and last.mean() - near.mean() > max(far * spread, LEAST_CHANGE))
     return alarms
