@@ -396,7 +396,7 @@ def print_news(seeds: Sequence[int]) -> None:
 
 
 def print_floor(seeds: Sequence[int]) -> None:
-    """What a rule tells that knows which nights are accidents, by the spreads that a mean of three nights is away."""
+    """What a rule reports that knows which nights are accidents, by the spreads that a mean of three nights is away."""
 
     def rates() -> Iterator[Sequence[str]]:
         for (name, change), far in product(JUDGED_AS_GATE[:2], FLOOR_FAR):
@@ -404,10 +404,10 @@ def print_floor(seeds: Sequence[int]) -> None:
             quiet = [_three_away(simulate_job(seed, seed, None, world), world, far) for seed in seeds]
             changed = [_three_away(simulate_job(seed, seed, change, world), world, far) for seed in seeds]
             begun = sum(count_false([alarms])[0] for alarms in quiet) / len(seeds) / (NIGHTS - LEARNING) * PER
-            told = np.mean([any(alarms[BEGINS : BEGINS + BY_NIGHT]) for alarms in changed])
-            yield [name, f"{far:g}", f"{begun:.2f}", change, f"{told:.0%}"]
+            found = np.mean([any(alarms[BEGINS : BEGINS + BY_NIGHT]) for alarms in changed])
+            yield [name, f"{far:g}", f"{begun:.2f}", change, f"{found:.0%}"]
 
-    print_table(("world", "spreads", f"false alarms per job and {PER} nights", "change", "told"), rates())
+    print_table(("world", "spreads", f"false alarms per job and {PER} nights", "change", "reported"), rates())
 
 
 def _three_away(job: Job, world: World, far: float) -> Alarms:

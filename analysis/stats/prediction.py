@@ -41,7 +41,7 @@ OFF, AWAY, CONFIRMED = 0.007, 0.16, 0.0001
 # Three nights that are worse may be likelier by chance, as many times as three accidents in a row are rarer than
 # RARE_ROW, and at most MOST_LASTING times: benchmarks/nights_of_eight_jobs.py.
 THIRD, RARE_ROW, MOST_LASTING = 3, 0.0032, 36.0
-# Of them a night may be nearer to the level than the smallest change, by its noise: so many times as far as that.
+# Noise may bring a night of a change below the smallest change: one that reaches this share of it is nearly away.
 NEARLY = 0.85
 # Some noise has long tails, such as one pause in a short run. Where earlier nights were off, a change needs so many in
 # a row that they are off by accident with this chance. Three of one size are so less often than that says, as most
@@ -111,15 +111,15 @@ class Expectation:
         """The distance that runs in a row show by the third night in 80 of 100 cases."""
         return self.reach(chance, THIRD) + Z_POWER * self._error(THIRD)
 
-    def evidence(self, distances: Sequence[float], most: float, of_one_size: float) -> float:
+    def evidence(self, distances: Sequence[float], most: float, spreads: float) -> float:
         """Minus the logarithm of ``p`` of their mean, to which each of ``distances`` adds at most ``most``.
 
         Each adds as much as it is more likely at their mean than at the level, and nothing if it is more than
-        ``of_one_size`` spreads from the one in the middle. All are positive.
+        so many ``spreads`` from the one in the middle. All are positive.
         """
         nights, mean, middle = len(distances), _mean(distances), median(distances)
         unit = -math.log(max(self.p(mean, nights), LEAST_P)) / (nights * mean**2 / 2)
-        apart = max(of_one_size * max(self.spread, LEAST), SHARE_OF_SIZE * middle)
+        apart = max(spreads * max(self.spread, LEAST), SHARE_OF_SIZE * middle)
         return math.fsum(
             min(unit * mean * (one - mean / 2), most if abs(one - middle) <= apart else 0.0) for one in distances
         )
@@ -254,7 +254,7 @@ def watch(
 class _Seen:
     """A run that was seen: its logarithm, block and night, its distance from the level, and whether that is away.
 
-    It is away too if it ``is_near``: not quite.
+    One that ``is_near`` counts as away, but is so only nearly.
     """
 
     log: float
@@ -329,7 +329,7 @@ class _Watcher:
         return self._sequence(run, expectation)
 
     def _bounds(self, expectation: Expectation) -> tuple[float, float]:
-        """The distances beyond which a run is nearly away, and away."""
+        """The distances beyond which a run is nearly away, and away; one distance in an unstable series."""
         least, reach = self._least_of(expectation), expectation.reach(self.bound)
         share = NEARLY if least <= math.log1p(self.least) else 1.0
         return max(reach, share * least), max(reach, least)

@@ -27,8 +27,8 @@ WINDOWS = ((5, 4.0), (10, 2.0), (30, 1.0))
 LEAST_MS = 10_000.0
 # Windows before the present one without which no pace is settled; the noise is no less than a share of the pace.
 FEWEST_WINDOWS, LEAST_NOISE = 3, 0.005
-# The share of the present lines that says how slow a line of a slow pace is.
-MOST_OF_WINDOW = 0.75
+# The share of the present lines that says how slow a line of a slow pace is, and that of ``sigmas`` for their mean.
+MOST_OF_WINDOW, SIGMAS_OF_MEAN = 0.75, 0.5
 # Lines of the history of a pace that are read.
 MOST_LINES = 3000
 # Lines without which no typical time is known.
@@ -164,7 +164,7 @@ def _slower(times: NDArray[np.float64], lines: int, share: float, sigmas: float)
     of_lines = ROBUST * float(np.median(np.abs(rows - np.median(rows)))) * 1.25 / lines**0.5
     noise = max(of_windows, of_lines, LEAST_NOISE * settled)
     is_slower = now > (1 + share) * settled and now - settled > sigmas * noise
-    return (now, settled) if is_slower and _mean_rose(rows, times[len(rows) :], sigmas / 2) else None
+    return (now, settled) if is_slower and _mean_rose(rows, times[len(rows) :], SIGMAS_OF_MEAN * sigmas) else None
 
 
 def _mean_rose(before: NDArray[np.float64], now: NDArray[np.float64], errors: float) -> bool:

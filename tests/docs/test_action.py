@@ -325,7 +325,7 @@ def test_values_with_blanks_stand_in_quotes(runner):
     arguments = "--hw 910b3 --label \"team=our own\" --label 'night=7 of 9'"
     assert runner.use(logs="8.0.RC1-1.log", release="r 1", history="a b", record_arguments=arguments).returncode == 0
     listed = run_logparse("history", "list", "team=our own,night=7 of 9", "--history", "a b", cwd=runner.workspace)
-    assert listed.stdout.startswith("1 run")
+    assert listed.stdout.startswith("1 run\n")
     assert runner.use(logs="8.0.RC1-1.log", release="r", history="h", record_arguments='--label "a=b').returncode != 0
 
 

@@ -87,7 +87,7 @@ def test_a_torn_file_is_told_in_a_line(history, tmp_path, cut):
     path = next((tmp_path / "h/summary").rglob("*.parquet"))
     path.write_bytes(path.read_bytes()[cut])
     done = run_logparse("history", "list", "--history", "h", cwd=tmp_path)
-    assert (done.returncode, "1 run" in done.stdout) == (0, True)
+    assert (done.returncode, "1 run\n" in done.stdout) == (0, True)
     assert (done.stderr.count("\n"), path.name in done.stderr, "delete" in done.stderr) == (1, True, False)
     shown = run_logparse("history", "show", path.name[:8], "--history", "h", cwd=tmp_path)
     assert (shown.returncode, "try:" in shown.stderr, "Traceback" in shown.stderr) == (2, True, False)

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import gamma, norm
 
-from analysis.stats.prediction import FEWEST, KEPT, LEAST_CHANGE, NOT_EXCLUDED, expect, most_accidents, watch
+from analysis.stats.prediction import (
+    FEWEST,
+    KEPT,
+    LEAST_CHANGE,
+    NOT_EXCLUDED,
+    Expectation,
+    expect,
+    lasting_of,
+    most_accidents,
+    watch,
+)
 
 USUAL = 1000.0
 
@@ -277,6 +287,59 @@ def test_the_most_accidents_are_the_limit_of_a_count(seen):
     """So many are the quantile of a gamma distribution whose shape is one more."""
     confidence = norm.cdf(NOT_EXCLUDED)
     assert most_accidents(seen) == pytest.approx(gamma.ppf(confidence, seen + 1), rel=0.01)
+
+
+@pytest.mark.parametrize(("accidents", "times"), [(0.0, 36), (1 / 60, 36), (0.08, 6.25), (0.1, 3.2), (0.2, 1)])
+def test_three_nights_need_less_proof_the_rarer_accidents_are(accidents, times):
+    """0.0032 over the chance of three accidents in a row, from 1 to 36 times."""
+    assert lasting_of(accidents) == pytest.approx(times)
+
+
+def distance_of(expectation: Expectation, p: float) -> float:
+    """The distance that the mean of three nights exceeds with the chance ``p``."""
+    return expectation.level + expectation.reach(p, 3)
+
+
+@pytest.mark.parametrize(("accidents", "p", "is_found"), [(0, 2e-3, True), (3, 2e-3, False), (3, 1e-4, True)])
+def test_three_nights_are_a_change_by_how_many_accidents_there_were(accidents, p, is_found):
+    before = nights(before=30)
+    before[5 : 5 + 3 * accidents : 3] = [USUAL * 1.08] * accidents
+    far = distance_of(expect(np.log(before)), p)
+    found = states([*before, *[math.exp(far)] * 3])
+    assert "confirmed" not in found[:-1]
+    assert (found[-1] == "confirmed") is is_found
+
+
+@pytest.mark.parametrize("accidents", [0, 3])
+def test_nights_of_a_change_differ_more_in_a_job_without_accidents(accidents):
+    before = nights(before=30)
+    before[5 : 5 + 3 * accidents : 3] = [USUAL * 1.08] * accidents
+    known = expect(np.log(before))
+    found = states([*before, *np.exp(known.level + known.spread * np.array([2.2, 2.2, 4.6]))])
+    assert (found[-1] == "confirmed") is (accidents == 0)
+
+
+@pytest.mark.parametrize(("nights_of_it", "state"), [(3, "cleared"), (8, "confirmed")])
+def test_a_young_change_ends_with_one_night_that_may_be_of_the_level(nights_of_it, state):
+    """At 0.7 spreads it is 11 times likelier at the level than at a change of 3 spreads: 3 x (1.5 - 0.7) = ln 11."""
+    before = nights(before=30)
+    known = expect(np.log(before))
+    found = states([*before, *np.exp(known.level + known.spread * np.array([3.0] * nights_of_it + [0.7]))])
+    assert found[-2:] == ["confirmed", state]
+
+
+@pytest.mark.parametrize(("first", "is_found"), [(0.0044, True), (0.0040, False)])
+def test_a_night_of_a_change_may_be_a_little_below_the_smallest_change(first, is_found):
+    level = expect(np.log(np.array(nights(spread=0.0025)) / USUAL)).level
+    found = states(after_noise(*[level + off for off in (first, 0.006, 0.0065)]))
+    assert (found[-1] == "confirmed") is is_found
+
+
+def test_many_nights_a_little_below_the_smallest_change_are_of_the_level():
+    level = expect(np.log(np.array(nights(spread=0.0025)) / USUAL)).level
+    found = watch(after_noise(*[level + 0.0044] * 8), 1)
+    assert {night.state for night in found[20:]} == {"expected"}
+    assert found[-1].runs > 20
 
 
 def test_the_expectation_is_hand_worked():

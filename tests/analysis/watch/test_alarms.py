@@ -294,8 +294,10 @@ def test_a_loop_of_restarts_is_found_at_its_third_start(tmp_path):
 @pytest.mark.parametrize("grows", [True, False])
 def test_memory_that_goes_on_growing_towards_that_of_the_device(tmp_path, grows):
     # What grew in one step, and by a little since, is no leak.
-    used = lambda step: 62.5 + 0.001 * step if step > 90 and not grows else 40 + max(0, step - 60) * 0.1  # noqa: E731
-    pairs = lambda step: {"max_memory_allocated(GB)": f"{used(step):.3f}"}  # noqa: E731
+    def pairs(step: int) -> dict[str, str]:
+        used = 62.5 + 0.001 * step if step > 90 and not grows else 40 + max(0, step - 60) * 0.1
+        return {"max_memory_allocated(GB)": f"{used:.3f}"}
+
     how = replace(HOW, hw="Ascend910B3", published=())
     watch = watching(tmp_path, HEAD + lines(1, 60, pairs=pairs), 60, how=how)
     assert watch.codes == []
